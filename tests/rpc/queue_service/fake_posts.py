@@ -16,10 +16,14 @@ from postflow.publisher.v1.publisher_service_pb2 import (
     CancelPostJobsRequest,
     CancelPostJobsResponse,
     CancelResult,
+    PutHoldRequest,
+    PutHoldResponse,
+    ReleaseHoldRequest,
+    ReleaseHoldResponse,
     SlotPost,
 )
 from postflow.publisher.v1.publisher_service_pb2_grpc import PublisherServiceServicer
-from servicekit.faults import Fault
+from servicekit.faults import Fault, Refused
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -30,12 +34,29 @@ class FakePosts(PublisherServiceServicer):
     started: set[str] = field(default_factory=set)
     fault: Fault | None = None
     asked: list[SlotPost] = field(default_factory=list)
+    # The revision of each account's hold, and whether it is in force.
+    holds: dict[str, tuple[int, bool]] = field(default_factory=dict)
 
     async def CancelPostJobs(self, request: CancelPostJobsRequest, context: Context) -> CancelPostJobsResponse:
         self.asked += request.posts
         if self.fault:
             raise self.fault
         return CancelPostJobsResponse(results=map(self._result, request.posts))
+
+    async def PutHold(self, request: PutHoldRequest, context: Context) -> PutHoldResponse:
+        self._hold(request.scope_id, request.revision, is_held=True)
+        return PutHoldResponse(in_flight_post_job_ids=[f"job-{draft}" for draft in sorted(self.started)])
+
+    async def ReleaseHold(self, request: ReleaseHoldRequest, context: Context) -> ReleaseHoldResponse:
+        self._hold(request.hold_id.removeprefix("queue-"), request.revision, is_held=False)
+        return ReleaseHoldResponse()
+
+    def _hold(self, account: str, revision: int, *, is_held: bool) -> None:
+        if self.fault:
+            raise self.fault
+        if revision < self.holds.get(account, (0, False))[0]:
+            raise Refused("HOLD_SUPERSEDED", "a newer revision is known")
+        self.holds[account] = (revision, is_held)
 
     def _result(self, post: SlotPost) -> CancelResult:
         job = PostJob(
@@ -55,4 +76,4 @@ class FakePosts(PublisherServiceServicer):
     async def GetPostJob(self, request: object, context: Context) -> NoReturn:
         raise AssertionError("Queue does not ask for it")
 
-    ListPostJobs = WithdrawContent = ResolvePostJob = ListHolds = PutHold = ReleaseHold = GetPostJob
+    ListPostJobs = WithdrawContent = ResolvePostJob = ListHolds = GetPostJob

@@ -1,5 +1,6 @@
 """A fake of Publisher that gives posts back, and holds accounts."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -23,6 +24,10 @@ class FakePublisher:
     asked: list[list[SlotPost]] = field(default_factory=list)
     holds: dict[str, Hold] = field(default_factory=dict)
     in_flight: tuple[str, ...] = ()
+    # The revisions of holds that are under way until their events are set.
+    delays: dict[int, asyncio.Event] = field(default_factory=dict)
+    # Those that it does not answer for.
+    faults: dict[int, Fault] = field(default_factory=dict)
 
     async def cancel_posts(self, organization_id: str, posts: Sequence[SlotPost]) -> list[CancelAnswer]:
         self.asked.append(list(posts))
@@ -31,20 +36,24 @@ class FakePublisher:
         return [self._cancel(post) for post in posts]
 
     async def put_hold(self, hold: Hold) -> tuple[str, ...]:
-        if self.fault:
-            raise self.fault
-        self._keep(hold)
-        return self.in_flight
+        if delay := self.delays.get(hold.revision):
+            await delay.wait()
+        if fault := self.fault or self.faults.get(hold.revision):
+            raise fault
+        return self.in_flight if self._keep(hold) else ()
 
     async def release_hold(self, hold: Hold) -> None:
         if self.fault:
             raise self.fault
         self._keep(hold)
 
-    def _keep(self, hold: Hold) -> None:
+    def _keep(self, hold: Hold) -> bool:
+        """Returns whether no newer revision is known."""
         known = self.holds.get(hold.social_account_id)
-        if known is None or known.revision <= hold.revision:
-            self.holds[hold.social_account_id] = hold
+        if known is not None and known.revision > hold.revision:
+            return False
+        self.holds[hold.social_account_id] = hold
+        return True
 
     def _cancel(self, post: SlotPost) -> CancelAnswer:
         key = (post.draft_id, post.channel, post.destination)

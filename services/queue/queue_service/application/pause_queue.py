@@ -18,12 +18,15 @@ from queue_service.domain.hold import Hold
 from queue_service.domain.queue_view import Paused
 from servicekit import failpoints
 from servicekit.failpoints import failpoint
+from servicekit.faults import Unavailable
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.ledger import Answer, Call, RequestLedger
 
 PAUSED = failpoints.declare("queue.pause.paused")
 HELD = failpoints.declare("queue.pause.held")
+
+_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,13 +55,15 @@ class PauseQueue:
 
     async def __call__(self, call: Call[Paused, Answer], order: PauseOrder) -> Answer:
         await self._accounts.require(order.account)
-        past, hold = await self._database.run(partial(self._pause, call, order))
-        if past is not None:
-            return past
+        answer, hold = await self._database.run(partial(self._pause, call, order))
         await failpoint(PAUSED)
-        in_flight = await self._keeper.store(hold)
-        await failpoint(HELD)
-        return await self._database.run(partial(self._finish, call, order.account, in_flight))
+        for _ in range(_ATTEMPTS):
+            if answer is not None:
+                return answer
+            in_flight = await self._keeper.store(hold)
+            await failpoint(HELD)
+            answer, hold = await self._database.run(partial(self._finish, call, hold, in_flight))
+        raise Unavailable("HOLD_PENDING", "the queue is being paused and resumed; repeat the request")
 
     async def _pause(
         self, call: Call[Paused, Answer], order: PauseOrder, tx: Transaction
@@ -75,11 +80,17 @@ class PauseQueue:
         return past, found[0]
 
     async def _finish(
-        self, call: Call[Paused, Answer], account: AccountKey, in_flight: tuple[str, ...], tx: Transaction
-    ) -> Answer:
+        self, call: Call[Paused, Answer], stored: Hold, in_flight: tuple[str, ...], tx: Transaction
+    ) -> tuple[Answer | None, Hold]:
+        """Returns the answer, unless the queue has been resumed and paused again since: then that hold counts."""
         now = await self._clock.now(tx.connection)
         past = await self._ledger.recall(tx, call, now=now)
         if past is not None:
-            return past
-        view = await find_queue_view(tx, account, now=now)
-        return await self._ledger.answer(tx, call, Paused(view=view, in_flight=in_flight))
+            return past, stored
+        found = await pauses.find_hold(tx, stored.account)
+        assert found is not None
+        hold, _ = found
+        if hold.in_force and hold.revision != stored.revision:
+            return None, hold
+        view = await find_queue_view(tx, stored.account, now=now)
+        return await self._ledger.answer(tx, call, Paused(view=view, in_flight=in_flight)), hold
