@@ -30,6 +30,8 @@ class FakeSchedule:
     # The categories for which weekly slots are kept.
     kept: dict[WeeklySlot, str] = field(default_factory=dict)
     zone: str = "UTC"
+    # The zones of accounts that have another one.
+    zones: dict[str, str] = field(default_factory=dict)
     # What it answers instead, to all questions or to those about an account.
     fault: Fault | None = None
     faults: dict[str, Fault] = field(default_factory=dict)
@@ -59,12 +61,13 @@ class FakeSchedule:
         count = min(count, self.page)
         after, until = start - self.shift - timedelta(microseconds=1), horizon - self.shift
         found: list[Occurrence] = []
+        zone = self.zones.get(queue.social_account_id, self.zone)
         slots = [
             slot
             for slot in self.slots[queue.social_account_id]
             if category_id is None or self.kept.get(slot, "") == category_id
         ]
-        for each in occurrences(slots, find_zone(self.zone), after=after, until=until):
+        for each in occurrences(slots, find_zone(zone), after=after, until=until):
             if len(found) == count or each.instant >= until:
                 break
             found.append(each)

@@ -1,0 +1,267 @@
+"""Two clients work on queues at the same time, at random, on a real database; a model says what must come of it.
+
+Each step is carried out on the service and on the model of `machine/model.py`, and both must agree about every slot,
+etag and refusal. Two steps that are carried out at once must come to what one order of them comes to. A long run:
+
+    POSTFLOW_MACHINE_EXAMPLES=5000 make test ARGS="tests/usecase/queue_service/test_queue_machine.py"
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from copy import deepcopy
+from datetime import timedelta
+from itertools import permutations
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+
+from civil.weekly import WeeklySlot
+from queue_service.domain.job import JobState
+from queue_service.domain.late_policy import LateAction, LatePolicy
+from queue_service.domain.policy import Policy
+from queue_service.domain.resuming import OverduePolicy
+from queue_service.domain.slot import SlotState
+from tests.usecase.queue_service.machine import calls, checks
+from tests.usecase.queue_service.machine.clients import World, together
+from tests.usecase.queue_service.machine.model import ENDED, LEAD, Account, Model, Schedule, drafts
+
+if TYPE_CHECKING:
+    from tests.usecase.queue_service.conftest import Queue
+
+LONG = int(os.environ.get("POSTFLOW_MACHINE_EXAMPLES", "0"))
+"""How many examples a long run tries; 0 for the same few in each run."""
+ACCOUNTS = ("page", "site")
+STATES = [*JobState.__members__.values()]
+REPORTED = [state for state in STATES if state in {*ENDED, JobState.READY, JobState.SENDING}]
+
+numbers = st.integers(0, 1000)
+accounts = st.sampled_from(ACCOUNTS)
+weekly_slots = st.builds(
+    lambda day, hour, minute: WeeklySlot(day=day, hour=hour, minute=minute),
+    st.integers(0, 6),
+    st.sampled_from([1, 9, 10, 23]),
+    st.sampled_from([0, 1, 30]),
+)
+schedules = st.builds(
+    lambda slots, zone, cap, enabled: Schedule(tuple(sorted(slots)), zone, cap, enabled),
+    st.frozensets(weekly_slots, max_size=14),
+    st.sampled_from(["UTC", "Europe/Berlin", "America/New_York"]),
+    st.sampled_from([0, 0, 1, 2]),
+    st.sampled_from([True] * 5 + [False]),
+)
+spans = st.sampled_from([0, 1, 20, 90, 3600, 5 * 3600, 86_400, 8 * 86_400]).map(
+    lambda number: timedelta(seconds=number)
+)
+policies = st.builds(
+    lambda grace, action: LatePolicy(grace=timedelta(minutes=grace), action=action),
+    st.sampled_from([1, 10]),
+    st.sampled_from([LateAction.PUBLISH, LateAction.MISS]),
+)
+
+
+class QueueMachine(RuleBasedStateMachine):
+    def __init__(self, make_queue: "Callable[[Policy], Queue]", loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
+        self._loop = loop
+        self.model = Model({name: Account(name) for name in ACCOUNTS}, drafts())
+        self.world = World(make_queue)
+        self.checks = checks.Checks()
+        self._waiting: calls.Step | None = None
+        self._is_waiting = False
+        self._await(self.world.begin(self.model.now, self.model.drafts))
+
+    def _await(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
+
+    # carrying out steps
+
+    def do(self, step: calls.Step) -> None:
+        if self._is_waiting and self._waiting is None:
+            self._waiting = step
+            return
+        steps = [self._waiting, step] if self._waiting else [step]
+        self._waiting, self._is_waiting = None, False
+        self._await(self._carry_out(steps))
+
+    async def _carry_out(self, steps: Sequence[calls.Step]) -> None:
+        clients = self.world.clients
+        outcomes = await together(*(step.run(self.world, each) for step, each in zip(steps, clients, strict=False)))
+        after: list[calls.Step] = []
+        if len(steps) == 2 and any(isinstance(step, calls.Dispatch) for step in steps):
+            # Dispatch passes over accounts that are locked at that moment: it finds them the next time.
+            after = [calls.Dispatch()]
+            await after[0].run(self.world, clients[0])
+        stored = await checks.read(self.world.queue, ACCOUNTS)
+        self.model = self._agreeing(steps, outcomes, after, stored)
+        await self.checks.check(self.world.queue, self.model, stored)
+
+    def _agreeing(
+        self,
+        steps: Sequence[calls.Step],
+        outcomes: Sequence[calls.Outcome],
+        after: Sequence[calls.Step],
+        stored: checks.Stored,
+    ) -> Model:
+        """Returns the model after an order of the steps that has come to what is stored."""
+        found = []
+        for order in permutations(range(len(steps))):
+            model = deepcopy(self.model)
+            expected = {place: steps[place].apply(model, stored.ids) for place in order}
+            for step in after:
+                step.apply(model, stored.ids)
+            different = [
+                f"{steps[place]}: expected {expected[place]}, answered {outcomes[place]}"
+                for place in order
+                if expected[place] != outcomes[place]
+            ] + checks.differences(model, stored)
+            if not different:
+                return model
+            found.append(f"in the order {[steps[place] for place in order]}:\n  " + "\n  ".join(different))
+        raise AssertionError("\n".join(found))
+
+    def teardown(self) -> None:
+        if self._waiting:
+            self._is_waiting = False
+            self.do(calls.RepeatReports(1))
+
+    # choosing
+
+    def etag(self, account: str, number: int) -> str:
+        """Mostly the one in force; at times none, or an older one."""
+        now = self.model.accounts[account].etag
+        return ["", str(now), str(now), str(now), str(now - 1)][number % 5] if now else ""
+
+    def draft(self, number: int) -> str:
+        """Picks a draft; not one whose post a person has to look after."""
+        attention = {
+            slot.draft
+            for account in self.model.accounts.values()
+            for slot in account.slots
+            if JobState.NEEDS_ATTENTION in slot.jobs.values()
+        }
+        usable = [draft for draft in self.model.drafts if draft not in attention]
+        return usable[number % len(usable)] if usable else "d0"
+
+    def moments(self) -> Iterator[Any]:
+        for account in self.model.accounts.values():
+            yield from (slot.time for slot in account.live)
+
+    # what clients do
+
+    @initialize(first=schedules, second=schedules)
+    def begin(self, first: Schedule, second: Schedule) -> None:
+        for account, schedule in zip(ACCOUNTS, (first, second), strict=True):
+            self.do(calls.PutSchedule(account, schedule))
+
+    @precondition(lambda self: not self._is_waiting)
+    @rule()
+    def at_once(self) -> None:
+        """The next two steps are carried out at the same time."""
+        self._is_waiting = True
+
+    @rule(number=numbers, asked=st.sampled_from([(), (), ("page",), ("site",), ("site", "page")]))
+    def add(self, number: int, asked: tuple[str, ...]) -> None:
+        self.do(calls.Add(self.draft(number), asked))
+
+    @rule(items=st.lists(st.tuples(numbers, accounts, st.none() | spans), min_size=1, max_size=6))
+    def add_batch(self, items: list[tuple[int, str, timedelta | None]]) -> None:
+        chosen = ((self.draft(number), account, span) for number, account, span in items)
+        self.do(
+            calls.Batch(
+                tuple(
+                    (draft, account, None if span is None else self.model.now + span) for draft, account, span in chosen
+                )
+            )
+        )
+
+    @rule(number=numbers, span=spans, near=numbers)
+    def schedule_at(self, number: int, span: timedelta, near: int) -> None:
+        """Schedules a draft soon, or near a slot."""
+        times = [self.model.now, *(moment for moment in self.moments() if moment > self.model.now)]
+        self.do(calls.At(self.draft(number), times[near % len(times)] + span))
+
+    @rule(account=accounts, order=st.randoms(use_true_random=False), etag=numbers, flaw=numbers)
+    def reorder(self, account: str, order: Any, etag: int, flaw: int) -> None:
+        named = [slot.draft for slot in self.model.accounts[account].scheduled]
+        order.shuffle(named)
+        if flaw % 7 == 0 and named:
+            named[0] = self.draft(flaw)
+        elif flaw % 7 == 1:
+            named = named[1:]
+        self.do(calls.Reorder(account, tuple(named), self.etag(account, etag)))
+
+    @rule(account=accounts, seed=st.integers(1, 1000), etag=numbers)
+    def shuffle(self, account: str, seed: int, etag: int) -> None:
+        self.do(calls.Shuffle(account, seed, self.etag(account, etag)))
+
+    @rule(account=accounts, undo=st.booleans())
+    def skip(self, account: str, undo: bool) -> None:
+        self.do(calls.Skip(account, undo))
+
+    @rule(account=accounts, etag=numbers)
+    def pause(self, account: str, etag: int) -> None:
+        self.do(calls.Pause(account, self.etag(account, etag)))
+
+    @rule(account=accounts, overdue=st.sampled_from(OverduePolicy), etag=numbers)
+    def resume(self, account: str, overdue: OverduePolicy, etag: int) -> None:
+        self.do(calls.Resume(account, overdue, self.etag(account, etag)))
+
+    @rule(account=accounts, policy=policies | st.none(), pace=st.none() | st.integers(1, 9), etag=numbers)
+    def update(self, account: str, policy: LatePolicy | None, pace: int | None, etag: int) -> None:
+        span = None if pace is None else timedelta(minutes=pace)
+        self.do(calls.Update(account, policy, span, self.etag(account, etag)))
+
+    # what happens meanwhile
+
+    @rule()
+    def dispatch(self) -> None:
+        self.do(calls.Dispatch())
+
+    @rule(number=numbers, state=st.sampled_from(REPORTED))
+    def report(self, number: int, state: JobState) -> None:
+        dispatched = [
+            (slot.draft, account.id, channel)
+            for account in self.model.accounts.values()
+            for slot in account.live
+            if slot.state is SlotState.DISPATCHED
+            for channel, job in slot.jobs.items()
+            if job not in ENDED
+        ]
+        if dispatched:
+            self.do(calls.Report(*dispatched[number % len(dispatched)], state))
+
+    @rule(number=st.integers(1, 3))
+    def repeat_reports(self, number: int) -> None:
+        self.do(calls.RepeatReports(number))
+
+    @rule(account=accounts, schedule=schedules)
+    def put_schedule(self, account: str, schedule: Schedule) -> None:
+        self.do(calls.PutSchedule(account, schedule))
+
+    @precondition(lambda self: self._waiting is None)
+    @rule(span=spans, is_due=st.booleans())
+    def pass_time(self, span: timedelta, is_due: bool) -> None:
+        """Time passes, in half of the cases until the next slot is due."""
+        self.model.now += checks.due(self.moments(), self.model.now) - LEAD if is_due else span
+        self.world.set_clock(self.model.now)
+
+
+async def test_two_clients_come_to_what_a_small_model_comes_to(make_queue: "Callable[[Policy], Queue]") -> None:
+    loop = asyncio.get_running_loop()
+
+    class Machine(QueueMachine):
+        def __init__(self) -> None:
+            super().__init__(make_queue, loop)
+
+    chosen = settings(
+        max_examples=LONG or 60,
+        stateful_step_count=50 if LONG else 40,
+        derandomize=not LONG,
+        database=None,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=[*HealthCheck],
+    )
+    await asyncio.to_thread(run_state_machine_as_test, Machine, settings=chosen)
