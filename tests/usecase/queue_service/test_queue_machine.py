@@ -10,8 +10,8 @@ import asyncio
 import os
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from copy import deepcopy
-from datetime import timedelta
-from itertools import permutations
+from datetime import datetime, timedelta
+from itertools import islice, permutations
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import HealthCheck, Phase, settings
@@ -24,9 +24,10 @@ from queue_service.domain.late_policy import LateAction, LatePolicy
 from queue_service.domain.policy import Policy
 from queue_service.domain.resuming import OverduePolicy
 from queue_service.domain.slot import SlotState
-from tests.usecase.queue_service.machine import calls, checks
+from tests.usecase.queue_service.machine import adding, arranging, checks, happening, holding
 from tests.usecase.queue_service.machine.clients import World, together
 from tests.usecase.queue_service.machine.model import ENDED, LEAD, Account, Model, Schedule, drafts
+from tests.usecase.queue_service.machine.step import Outcome, Step
 
 if TYPE_CHECKING:
     from tests.usecase.queue_service.conftest import Queue
@@ -45,12 +46,20 @@ weekly_slots = st.builds(
     st.sampled_from([1, 9, 10, 23]),
     st.sampled_from([0, 1, 30]),
 )
-schedules = st.builds(
+zones = st.sampled_from(["UTC", "Europe/Berlin", "America/New_York"])
+caps = st.sampled_from([0, 0, 1, 2])
+full_schedules = st.builds(
+    lambda slots, zone, cap: Schedule(tuple(sorted(slots)), zone, cap, enabled=True),
+    st.frozensets(weekly_slots, min_size=4, max_size=14),
+    zones,
+    caps,
+)
+odd_schedules = st.builds(
     lambda slots, zone, cap, enabled: Schedule(tuple(sorted(slots)), zone, cap, enabled),
-    st.frozensets(weekly_slots, max_size=14),
-    st.sampled_from(["UTC", "Europe/Berlin", "America/New_York"]),
-    st.sampled_from([0, 0, 1, 2]),
-    st.sampled_from([True] * 5 + [False]),
+    st.frozensets(weekly_slots, max_size=3),
+    zones,
+    caps,
+    st.booleans(),
 )
 spans = st.sampled_from([0, 1, 20, 90, 3600, 5 * 3600, 86_400, 8 * 86_400]).map(
     lambda number: timedelta(seconds=number)
@@ -58,7 +67,7 @@ spans = st.sampled_from([0, 1, 20, 90, 3600, 5 * 3600, 86_400, 8 * 86_400]).map(
 policies = st.builds(
     lambda grace, action: LatePolicy(grace=timedelta(minutes=grace), action=action),
     st.sampled_from([1, 10]),
-    st.sampled_from([LateAction.PUBLISH, LateAction.MISS]),
+    st.sampled_from(LateAction),
 )
 
 
@@ -69,7 +78,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.model = Model({name: Account(name) for name in ACCOUNTS}, drafts())
         self.world = World(make_queue)
         self.checks = checks.Checks()
-        self._waiting: calls.Step | None = None
+        self._waiting: Step | None = None
         self._is_waiting = False
         self._await(self.world.begin(self.model.now, self.model.drafts))
 
@@ -78,7 +87,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     # carrying out steps
 
-    def do(self, step: calls.Step) -> None:
+    def do(self, step: Step) -> None:
         if self._is_waiting and self._waiting is None:
             self._waiting = step
             return
@@ -86,13 +95,13 @@ class QueueMachine(RuleBasedStateMachine):
         self._waiting, self._is_waiting = None, False
         self._await(self._carry_out(steps))
 
-    async def _carry_out(self, steps: Sequence[calls.Step]) -> None:
+    async def _carry_out(self, steps: Sequence[Step]) -> None:
         clients = self.world.clients
         outcomes = await together(*(step.run(self.world, each) for step, each in zip(steps, clients, strict=False)))
-        after: list[calls.Step] = []
-        if len(steps) == 2 and any(isinstance(step, calls.Dispatch) for step in steps):
+        after: list[Step] = []
+        if len(steps) == 2 and any(isinstance(step, happening.Dispatch) for step in steps):
             # Dispatch passes over accounts that are locked at that moment: it finds them the next time.
-            after = [calls.Dispatch()]
+            after = [happening.Dispatch()]
             await after[0].run(self.world, clients[0])
         stored = await checks.read(self.world.queue, ACCOUNTS)
         self.model = self._agreeing(steps, outcomes, after, stored)
@@ -100,9 +109,9 @@ class QueueMachine(RuleBasedStateMachine):
 
     def _agreeing(
         self,
-        steps: Sequence[calls.Step],
-        outcomes: Sequence[calls.Outcome],
-        after: Sequence[calls.Step],
+        steps: Sequence[Step],
+        outcomes: Sequence[Outcome],
+        after: Sequence[Step],
         stored: checks.Stored,
     ) -> Model:
         """Returns the model after an order of the steps that has come to what is stored."""
@@ -125,7 +134,7 @@ class QueueMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         if self._waiting:
             self._is_waiting = False
-            self.do(calls.RepeatReports(1))
+            self.do(happening.RepeatReports(1))
 
     # choosing
 
@@ -143,7 +152,33 @@ class QueueMachine(RuleBasedStateMachine):
             if JobState.NEEDS_ATTENTION in slot.jobs.values()
         }
         usable = [draft for draft in self.model.drafts if draft not in attention]
-        return usable[number % len(usable)] if usable else "d0"
+        idle = [draft for draft in usable if not self.is_queued(draft)] if number % 4 else usable
+        chosen = idle or usable
+        return chosen[number % len(chosen)]
+
+    def is_queued(self, draft: str) -> bool:
+        return any(slot.draft == draft and slot.is_live for each in self.model.accounts.values() for slot in each.slots)
+
+    def slot(self, account: str, number: int) -> str:
+        """Picks the draft of a slot: mostly of a live one."""
+        slots = self.model.accounts[account].live if number % 5 else self.model.accounts[account].slots
+        return slots[number % len(slots)].draft if slots else self.draft(number)
+
+    @property
+    def has_live_slots(self) -> bool:
+        return any(account.live for account in self.model.accounts.values())
+
+    @property
+    def dispatched(self) -> list[tuple[str, str, str]]:
+        """The targets that Publisher has: drafts, accounts and channels."""
+        return [
+            (slot.draft, account.id, channel)
+            for account in self.model.accounts.values()
+            for slot in account.live
+            if slot.state is SlotState.DISPATCHED
+            for channel, job in slot.jobs.items()
+            if job not in ENDED
+        ]
 
     def moments(self) -> Iterator[Any]:
         for account in self.model.accounts.values():
@@ -151,10 +186,13 @@ class QueueMachine(RuleBasedStateMachine):
 
     # what clients do
 
-    @initialize(first=schedules, second=schedules)
-    def begin(self, first: Schedule, second: Schedule) -> None:
+    @initialize(first=full_schedules, second=full_schedules, queued=st.integers(0, 12))
+    def begin(self, first: Schedule, second: Schedule, queued: int) -> None:
         for account, schedule in zip(ACCOUNTS, (first, second), strict=True):
-            self.do(calls.PutSchedule(account, schedule))
+            self.do(happening.PutSchedule(account, schedule))
+        items = ((draft.id, account) for draft in self.model.drafts.values() for account in draft.targets)
+        if queued:
+            self.do(adding.Batch(tuple((*item, None) for item in islice(items, queued))))
 
     @precondition(lambda self: not self._is_waiting)
     @rule()
@@ -164,13 +202,18 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(number=numbers, asked=st.sampled_from([(), (), ("page",), ("site",), ("site", "page")]))
     def add(self, number: int, asked: tuple[str, ...]) -> None:
-        self.do(calls.Add(self.draft(number), asked))
+        draft = self.draft(number)
+        self.do(adding.Add(draft, () if number % 3 else asked))
+
+    @rule(number=numbers)
+    def share_next(self, number: int) -> None:
+        self.do(adding.Add(self.draft(number), in_front=True))
 
     @rule(items=st.lists(st.tuples(numbers, accounts, st.none() | spans), min_size=1, max_size=6))
     def add_batch(self, items: list[tuple[int, str, timedelta | None]]) -> None:
         chosen = ((self.draft(number), account, span) for number, account, span in items)
         self.do(
-            calls.Batch(
+            adding.Batch(
                 tuple(
                     (draft, account, None if span is None else self.model.now + span) for draft, account, span in chosen
                 )
@@ -181,8 +224,9 @@ class QueueMachine(RuleBasedStateMachine):
     def schedule_at(self, number: int, span: timedelta, near: int) -> None:
         """Schedules a draft soon, or near a slot."""
         times = [self.model.now, *(moment for moment in self.moments() if moment > self.model.now)]
-        self.do(calls.At(self.draft(number), times[near % len(times)] + span))
+        self.do(adding.At(self.draft(number), times[near % len(times)] + span))
 
+    @precondition(lambda self: self.has_live_slots)
     @rule(account=accounts, order=st.randoms(use_true_random=False), etag=numbers, flaw=numbers)
     def reorder(self, account: str, order: Any, etag: int, flaw: int) -> None:
         named = [slot.draft for slot in self.model.accounts[account].scheduled]
@@ -191,59 +235,86 @@ class QueueMachine(RuleBasedStateMachine):
             named[0] = self.draft(flaw)
         elif flaw % 7 == 1:
             named = named[1:]
-        self.do(calls.Reorder(account, tuple(named), self.etag(account, etag)))
+        self.do(arranging.Reorder(account, tuple(named), self.etag(account, etag)))
 
+    @precondition(lambda self: self.has_live_slots)
     @rule(account=accounts, seed=st.integers(1, 1000), etag=numbers)
     def shuffle(self, account: str, seed: int, etag: int) -> None:
-        self.do(calls.Shuffle(account, seed, self.etag(account, etag)))
+        self.do(arranging.Shuffle(account, seed, self.etag(account, etag)))
+
+    @precondition(lambda self: self.has_live_slots)
+    @rule(account=accounts, number=numbers, close_gap=st.booleans(), etag=numbers)
+    def remove(self, account: str, number: int, close_gap: bool, etag: int) -> None:
+        self.do(arranging.Remove(account, self.slot(account, number), close_gap, self.etag(account, etag)))
+
+    @precondition(lambda self: self.has_live_slots)
+    @rule(account=accounts, etag=numbers)
+    def clear(self, account: str, etag: int) -> None:
+        self.do(arranging.Clear(account, self.etag(account, etag)))
+
+    @precondition(lambda self: self.has_live_slots)
+    @rule(account=accounts, number=numbers, to=st.sampled_from(["top", "bottom"]) | numbers | spans, etag=numbers)
+    def move(self, account: str, number: int, to: str | int | timedelta, etag: int) -> None:
+        if isinstance(to, int):
+            goal: str | datetime = self.slot(account, to)
+        else:
+            goal = self.model.now + to if isinstance(to, timedelta) else to
+        self.do(arranging.Move(account, self.slot(account, number), goal, self.etag(account, etag)))
 
     @rule(account=accounts, undo=st.booleans())
     def skip(self, account: str, undo: bool) -> None:
-        self.do(calls.Skip(account, undo))
+        self.do(arranging.Skip(account, undo))
 
     @rule(account=accounts, etag=numbers)
     def pause(self, account: str, etag: int) -> None:
-        self.do(calls.Pause(account, self.etag(account, etag)))
+        self.do(holding.Pause(account, self.etag(account, etag)))
 
     @rule(account=accounts, overdue=st.sampled_from(OverduePolicy), etag=numbers)
     def resume(self, account: str, overdue: OverduePolicy, etag: int) -> None:
-        self.do(calls.Resume(account, overdue, self.etag(account, etag)))
+        self.do(holding.Resume(account, overdue, self.etag(account, etag)))
 
     @rule(account=accounts, policy=policies | st.none(), pace=st.none() | st.integers(1, 9), etag=numbers)
     def update(self, account: str, policy: LatePolicy | None, pace: int | None, etag: int) -> None:
         span = None if pace is None else timedelta(minutes=pace)
-        self.do(calls.Update(account, policy, span, self.etag(account, etag)))
+        self.do(holding.Update(account, policy, span, self.etag(account, etag)))
 
     # what happens meanwhile
 
     @rule()
     def dispatch(self) -> None:
-        self.do(calls.Dispatch())
+        self.do(happening.Dispatch())
 
+    @rule()
+    def reslot(self) -> None:
+        self.do(happening.Reslot())
+
+    @precondition(lambda self: self.has_live_slots)
+    @precondition(lambda self: self._waiting is None)
+    @rule()
+    def send_next(self) -> None:
+        """The next slot becomes due, and is dispatched."""
+        self.pass_time(timedelta(0), is_due=True)
+        self.do(happening.Dispatch())
+
+    @precondition(lambda self: self.dispatched)
     @rule(number=numbers, state=st.sampled_from(REPORTED))
     def report(self, number: int, state: JobState) -> None:
-        dispatched = [
-            (slot.draft, account.id, channel)
-            for account in self.model.accounts.values()
-            for slot in account.live
-            if slot.state is SlotState.DISPATCHED
-            for channel, job in slot.jobs.items()
-            if job not in ENDED
-        ]
-        if dispatched:
-            self.do(calls.Report(*dispatched[number % len(dispatched)], state))
+        self.do(happening.Report(*self.dispatched[number % len(self.dispatched)], state))
 
     @rule(number=st.integers(1, 3))
     def repeat_reports(self, number: int) -> None:
-        self.do(calls.RepeatReports(number))
+        self.do(happening.RepeatReports(number))
 
-    @rule(account=accounts, schedule=schedules)
+    @rule(account=accounts, schedule=full_schedules | full_schedules | odd_schedules)
     def put_schedule(self, account: str, schedule: Schedule) -> None:
-        self.do(calls.PutSchedule(account, schedule))
+        self.do(happening.PutSchedule(account, schedule))
 
     @precondition(lambda self: self._waiting is None)
     @rule(span=spans, is_due=st.booleans())
-    def pass_time(self, span: timedelta, is_due: bool) -> None:
+    def let_time_pass(self, span: timedelta, is_due: bool) -> None:
+        self.pass_time(span, is_due=is_due)
+
+    def pass_time(self, span: timedelta, *, is_due: bool) -> None:
         """Time passes, in half of the cases until the next slot is due."""
         self.model.now += checks.due(self.moments(), self.model.now) - LEAD if is_due else span
         self.world.set_clock(self.model.now)

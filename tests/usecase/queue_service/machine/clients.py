@@ -11,6 +11,8 @@ from postflow.queue.v1.queue_service_pb2 import ReorderQueueRequest, ReorderQueu
 from queue_service.application.follow_accounts import follow_accounts
 from queue_service.application.follow_schedules import follow_schedules
 from queue_service.application.reorder_queue import NewOrder, ReorderQueue
+from queue_service.application.reslot_late import ReslotLate
+from queue_service.application.times_on_demand import TimesOnDemand
 from queue_service.domain.account import AnnouncedSchedule, Connection
 from queue_service.domain.job import JobState
 from queue_service.domain.policy import Policy
@@ -48,6 +50,13 @@ class Client:
         self.queue = queue
         self.pausing, self.rearranging = Pausing(queue), Rearranging(queue)
         self._reorder = ReorderQueue(ledger=queue.ledger, arranger=queue.arranger)
+        self.reslot_late = ReslotLate(
+            database=queue.database,
+            clock=queue.clock,
+            policy=queue.policy,
+            arranger=queue.arranger,
+            times=TimesOnDemand(queue.read_times),
+        )
 
     async def reorder(self, account: str, drafts: tuple[str, ...], etag: str) -> None:
         request = ReorderQueueRequest(organization_id=ORG, social_account_id=account, draft_ids=drafts, etag=etag)
@@ -129,6 +138,14 @@ class World:
                 account
             )
         await self.queue.apply(follow_accounts, connection)
+
+    async def slot_id(self, account: str, draft: str) -> str:
+        """Returns the newest slot of a draft."""
+        newest = """
+            select id from slot where draft_id = :draft and social_account_id = :account order by sequence desc limit 1
+        """
+        rows = await self.queue.rows(newest, draft=draft, account=account)
+        return str(rows[0].id) if rows else "none"
 
     async def report(self, queue: "Queue", draft: str, account: str, channel: str, state: JobState) -> None:
         """Has Publisher report about the newest slot of a draft, unless it has given the post back."""

@@ -1,7 +1,7 @@
 """A small model of queues: it keeps what callers are promised, and looks at every time of every schedule."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 
@@ -9,7 +9,7 @@ from civil.days import local_day
 from civil.weekly import WeeklySlot, occurrences
 from civil.zones import find_zone
 from queue_service.domain.job import JobState
-from queue_service.domain.late_policy import DEFAULT_POLICY, PACE, LatePolicy
+from queue_service.domain.late_policy import DEFAULT_POLICY, PACE, LateAction, LatePolicy
 from queue_service.domain.policy import Policy
 from queue_service.domain.slot import SlotOrigin, SlotState
 from testkit.clocks import START
@@ -19,8 +19,12 @@ MINUTE, HORIZON = timedelta(minutes=1), timedelta(days=730)
 LIVE = (SlotState.SCHEDULED, SlotState.DISPATCHED)
 COUNTED = (*LIVE, SlotState.PUBLISHED, SlotState.PARTIALLY_PUBLISHED, SlotState.NEEDS_ATTENTION)
 ENDED = (JobState.PUBLISHED, JobState.FAILED, JobState.MISSED, JobState.CANCELED, JobState.NEEDS_ATTENTION)
+STARTED = (*ENDED, JobState.SENDING)
 NEWS = "news"
 """The category for which the weekly slots at half past are kept."""
+
+
+Seat = tuple[datetime, SlotOrigin]
 
 
 class Refusal(Exception):
@@ -62,7 +66,7 @@ class Slot:
     state: SlotState = SlotState.SCHEDULED
     revision: int = 1
     reason: str = ""
-    # The targets that Publisher has given back since the slot was dispatched.
+    # The targets that Publisher has given back since the slot was dispatched, to be canceled if there is a reason.
     given_back: set[str] = field(default_factory=set)
 
     @property
@@ -77,8 +81,34 @@ class Slot:
     def can_shift(self) -> bool:
         return self.is_scheduled and self.origin is SlotOrigin.QUEUE
 
+    @property
+    def seat(self) -> Seat:
+        return self.time, self.origin
+
     def cancel(self, reason: str) -> None:
         self.state, self.reason, self.revision = SlotState.CANCELED, reason, self.revision + 1
+
+    def give_back(self, reason: str = "") -> None:
+        """Has Publisher give back the targets that have not started: to be sent again, or to be canceled."""
+        self.reason = reason or self.reason
+        for channel, job in self.jobs.items():
+            if job not in STARTED:
+                self.jobs[channel] = JobState.CANCELED
+                self.given_back.add(channel)
+        self.settle()
+        if not self.given_back and self.state is SlotState.DISPATCHED:
+            self.reason = ""
+
+    def settle(self) -> None:
+        """Ends a slot whose targets have ended, or gives it back to the queue."""
+        if any(job not in ENDED for job in self.jobs.values()):
+            return
+        if self.given_back and not self.reason:
+            self.jobs |= dict.fromkeys(self.given_back)
+            self.given_back, self.state, self.revision = set(), SlotState.SCHEDULED, self.revision + 1
+            return
+        self.state = outcome(self.jobs.values())
+        self.reason = self.reason if self.state is SlotState.CANCELED else ""
 
 
 @dataclass(frozen=True)
@@ -121,8 +151,18 @@ class Account:
         return [slot for slot in self.live if slot.is_scheduled]
 
     @property
+    def shiftable(self) -> list[Slot]:
+        return [slot for slot in self.live if slot.can_shift]
+
+    @property
     def is_held_up(self) -> bool:
         return self.is_paused or not self.is_connected or (self.schedule is not None and not self.schedule.enabled)
+
+    def late(self, now: datetime) -> list[Slot]:
+        """Returns the slots to which the late policy gives other times."""
+        if self.late_policy.action is not LateAction.RESLOT:
+            return []
+        return [slot for slot in self.scheduled if slot.time < now - self.late_policy.grace]
 
     def of(self, draft: str) -> Slot | None:
         """Returns the newest slot of a draft."""
@@ -137,19 +177,19 @@ class Account:
     def near(self, time: datetime) -> bool:
         return any(abs(slot.time - time) < MINUTE for slot in self.slots if slot.is_live)
 
-    def free_times(self, now: datetime, category: str) -> Iterator[datetime]:
+    def free_times(self, now: datetime, category: str, *, start: datetime | None = None) -> Iterator[datetime]:
         """Yields the free slot times that are kept for a category, or for none."""
         schedule = self.require_schedule()
         counted = Counter(schedule.day(slot.time) for slot in self.slots if slot.state in COUNTED)
-        for time in schedule.times(now + NOTICE, now, category):
+        for time in schedule.times(max(start or now, now + NOTICE), now, category):
             is_capped = schedule.cap and counted[schedule.day(time)] >= schedule.cap
             if time not in self.skipped and not is_capped and not self.near(time):
                 yield time
 
-    def next_free(self, now: datetime, category: str) -> Iterator[datetime]:
+    def next_free(self, now: datetime, category: str, *, start: datetime | None = None) -> Iterator[datetime]:
         """Yields the free slot times in the order in which drafts of the category take them."""
         for name in dict.fromkeys((category, "")):
-            yield from self.free_times(now, name)
+            yield from self.free_times(now, name, start=start)
         raise Refusal("HORIZON_EXHAUSTED")
 
     def require_schedule(self) -> Schedule:
@@ -171,11 +211,15 @@ class Account:
             self.skipped = [*(each for each in self.skipped if each >= now + NOTICE), skipped]
         return time
 
+    def without(self, *slots: Slot) -> "Account":
+        """Returns the account as if the slots had left it."""
+        others = [each for each in self.slots if not any(each is slot for slot in slots)]
+        return replace(self, slots=others)
+
     def reseated(self, slots: list[Slot], now: datetime) -> list[datetime]:
         """Returns the free times that the slots get, which leave their own, in their order."""
         self.require_schedule()
-        others = [slot for slot in self.slots if slot not in slots]
-        placed = Account(self.id, self.schedule, others, skipped=self.skipped)
+        placed = self.without(*slots)
         times = []
         for slot in slots:
             time = next(placed.next_free(now, slot.category))
@@ -189,9 +233,9 @@ class Account:
         self.slots.append(Slot(draft.id, number, draft.category, time, origin, self.limit(time), jobs))
         self.etag += 1
 
-    def seat(self, slots: list[Slot], seats: list[tuple[datetime, SlotOrigin]]) -> bool:
+    def seat(self, slots: list[Slot], seats: Iterable[Seat]) -> bool:
         """Gives the slots these seats, in their order, and returns whether one has moved."""
-        moved = [(slot, seat) for slot, seat in zip(slots, seats, strict=True) if slot.time != seat[0]]
+        moved = [(slot, seat) for slot, seat in zip(slots, seats, strict=True) if slot.seat != seat]
         for slot, (time, origin) in moved:
             slot.time, slot.origin, slot.not_after = time, origin, self.limit(time)
             slot.revision += 1
@@ -224,16 +268,6 @@ class Model:
             require(draft.unpublished(account.id), "DRAFT_PUBLISHED")
         return accounts
 
-    def settle(self, account: Account, slot: Slot) -> None:
-        """Ends a slot whose targets have ended, or gives it back to the queue."""
-        if any(job not in ENDED for job in slot.jobs.values()):
-            return
-        if slot.given_back:
-            slot.jobs |= dict.fromkeys(slot.given_back)
-            slot.given_back, slot.state, slot.revision = set(), SlotState.SCHEDULED, slot.revision + 1
-            return
-        slot.state = outcome(slot.jobs.values())
-
 
 def outcome(jobs: Collection[JobState | None]) -> SlotState:
     ends = set(jobs)
@@ -260,7 +294,7 @@ def drafts() -> dict[str, Draft]:
     """Makes drafts of all kinds: on one account or both, with one target or two, with a category or without."""
     kinds = [("page",), ("page",), ("site",), ("page", "site")]
     made = {}
-    for place in range(14):
+    for place in range(24):
         names = ("feed", "story") if place % 5 == 4 else ("feed",)
         targets = {account: tuple(f"{account}_{name}" for name in names) for account in kinds[place % 4]}
         made[f"d{place}"] = Draft(f"d{place}", targets, NEWS if place % 3 == 2 else "")
