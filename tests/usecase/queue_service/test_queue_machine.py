@@ -288,13 +288,24 @@ class QueueMachine(RuleBasedStateMachine):
     def reslot(self) -> None:
         self.do(happening.Reslot())
 
-    @precondition(lambda self: self.has_live_slots)
-    @precondition(lambda self: self._waiting is None)
-    @rule()
-    def send_next(self) -> None:
-        """The next slot becomes due, and is dispatched."""
+    @precondition(lambda self: self.has_live_slots and not self._is_waiting)
+    @rule(number=numbers, state=st.sampled_from(REPORTED))
+    def send_next(self, number: int, state: JobState) -> None:
+        """Dispatches the next slot when it is due; mostly Publisher reports something soon."""
         self.pass_time(timedelta(0), is_due=True)
         self.do(happening.Dispatch())
+        if number % 4 and self.dispatched:
+            self.report(number, state)
+
+    @precondition(lambda self: not self._is_waiting)
+    @rule(account=accounts, number=numbers, is_undone=st.booleans())
+    def skip_one(self, account: str, number: int, is_undone: bool) -> None:
+        """Has the next draft leave a time empty, which the next one gets if that is taken back."""
+        self.skip(account, undo=False)
+        self.add(number, (account,))
+        if is_undone:
+            self.skip(account, undo=True)
+            self.add(number + 1, (account,))
 
     @precondition(lambda self: self.dispatched)
     @rule(number=numbers, state=st.sampled_from(REPORTED))
