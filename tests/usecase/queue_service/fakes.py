@@ -7,8 +7,7 @@ from datetime import datetime, timedelta
 
 from civil.weekly import Occurrence, WeeklySlot, occurrences
 from civil.zones import find_zone, tzdata_version
-from queue_service.domain.account import AccountKey, AccountQueue, AnnouncedSchedule
-from queue_service.domain.account import AccountQueue, AnnouncedSchedule, Connection
+from queue_service.domain.account import AccountKey, AccountQueue, AnnouncedSchedule, Connection
 from queue_service.domain.command import Command, SentCommand
 from queue_service.domain.draft import Draft
 from queue_service.domain.passed_times import OfferedTime

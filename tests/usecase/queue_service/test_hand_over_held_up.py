@@ -18,7 +18,8 @@ from servicekit import failpoints
 from testkit.clocks import START
 from testkit.plans import planned_on
 from tests.usecase.queue_service.pausing import FEED, Pausing
-from tests.usecase.queue_service.test_queue_query_plans import STATEMENTS, reads
+from tests.usecase.queue_service.plans import reads
+from tests.usecase.queue_service.test_queue_query_plans import STATEMENTS
 
 if TYPE_CHECKING:
     from tests.usecase.queue_service.conftest import Queue

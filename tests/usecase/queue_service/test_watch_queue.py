@@ -117,6 +117,7 @@ async def test_what_is_heard_while_slots_are_read_is_not_passed_over(queue: "Que
             watch.hearing.sequence = first
 
         watch.hearing.meanwhile = meanwhile
+        before = watcher.mark
         while "d2" not in watcher.slots:
             before = watcher.mark
             await watcher.read()

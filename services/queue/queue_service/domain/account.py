@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, TypeAlias
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from queue_service.domain.frontier import EPOCH, NOTHING_KNOWN, Frontier
 from queue_service.domain.late_policy import DEFAULT_POLICY, PACE, LateAction, LatePolicy
