@@ -258,15 +258,19 @@ def _servicer(
             accounts=parts.accounts,
             lead=policy.lead,
         ),
-        plan_queue=PlanQueue(
-            database=database,
-            clock=clock,
-            policy=policy,
-            accounts=parts.accounts,
-            check_accounts=check_accounts,
-            read_times=read_times,
-            timetables=parts.schedule,
-        ),
+        plan_queue=_plan_queue(backbone, parts, policy),
+    )
+
+
+def _plan_queue(backbone: Backbone, parts: _Parts, policy: Policy) -> PlanQueue:
+    return PlanQueue(
+        database=backbone.database,
+        clock=backbone.clock,
+        policy=policy,
+        accounts=parts.accounts,
+        check_accounts=parts.check_accounts,
+        read_times=parts.read_times,
+        timetables=parts.schedule,
     )
 
 
