@@ -5,8 +5,19 @@ from datetime import time
 from typing import TYPE_CHECKING
 
 from civil.weekly import WeeklySlot
+from queue_service.adapters.postgres.accounts import find_queues
 from queue_service.application.follow_schedules import follow_schedules
-from tests.usecase.queue_service.tzdata import CURRENT, HOUR, NOON, OLD, announce_again, caught_up, is_behind, queued
+from tests.usecase.queue_service.tzdata import (
+    CURRENT,
+    HOUR,
+    NEWER,
+    NOON,
+    OLD,
+    announce_again,
+    caught_up,
+    is_behind,
+    queued,
+)
 
 if TYPE_CHECKING:
     from tests.usecase.queue_service.conftest import Queue
@@ -47,6 +58,20 @@ async def test_an_older_schedule_may_bring_newer_time_zone_data(queue: "Queue") 
     assert await is_behind(queue)
     [row] = await queue.rows("select schedule_version, max_posts_per_day, tzdata_version from account_queue")
     assert row == (3, 5, CURRENT)
+
+
+async def test_plans_learn_a_schedule_as_it_is_saved(queue: "Queue") -> None:
+    await queued(queue, "d1")
+    account, schedule = ("acme", "page"), queue.schedule.schedules["page"]
+    for version, release in ((3, OLD), (2, CURRENT), (4, NEWER)):
+        announced = replace(schedule, version=version, tzdata_version=release, max_posts_per_day=version)
+        async with queue.database.read_session() as session:
+            known = (await find_queues(session, {account}))[account]
+        await queue.apply(follow_schedules, announced)
+        async with queue.database.read_session() as session:
+            saved = (await find_queues(session, {account}))[account]
+        learned = known.learned(announced) if known.learns_from(announced) else known
+        assert learned == replace(saved, slots_behind=known.slots_behind)
 
 
 async def test_only_time_zone_data_move_a_slot(queue: "Queue") -> None:
