@@ -71,7 +71,7 @@ def _reseated(
     categories = {slot.category_id for slot in slots} | {""}
     for count in _growing(2 * len(snapshot.slots) + _MORE):
         read = {
-            category: _line(timetable, category, version, start=earliest, end=now + HORIZON, count=count)
+            category: first_times(timetable, category, version, start=earliest, end=now + HORIZON, count=count)
             for category in categories
         }
         try:
@@ -81,7 +81,7 @@ def _reseated(
     raise AssertionError("unreachable")
 
 
-def _line(
+def first_times(
     timetable: Timetable, category: str, version: int, *, start: datetime, end: datetime, count: int
 ) -> SlotTimes:
     """Returns the first times of a category, as Schedule would."""
