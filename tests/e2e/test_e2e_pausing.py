@@ -81,7 +81,7 @@ async def test_a_post_of_a_paused_account_goes_out_once_after_the_resumption(sta
 
 
 @pytest.mark.parametrize("policy", [OVERDUE_POLICY_RESCHEDULE, OVERDUE_POLICY_CANCEL])
-async def test_an_overdue_post_is_not_sent_when_it_gets_another_time_or_is_canceled(
+async def test_an_overdue_post_gets_another_time_or_is_canceled_unsent(
     stack: Stack, tenant: Tenant, policy: OverduePolicy
 ) -> None:
     due = await paused_with_a_post(stack, tenant)
