@@ -41,7 +41,7 @@ async def test_changes_between_pages_neither_repeat_nor_hide(replica: Replica) -
 
 
 async def test_a_hold_of_a_newer_release_is_listed_as_it_is(replica: Replica) -> None:
-    """It covers no account as far as this release knows, and is not found by one."""
+    """Checks that it covers no account as far as this release knows, and is not found by one."""
     await replica.hold("page")
     await replica.write("update hold set scope = 'ORGANIZATION', scope_id = 'acme'")
     (hold,) = await a_page(replica)
