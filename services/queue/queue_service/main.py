@@ -4,11 +4,8 @@ import asyncio
 import logging
 import secrets
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypedDict
 
-import grpc
 from opentelemetry import metrics
 
 from civil.zones import tzdata_version
@@ -68,7 +65,6 @@ from queue_service.application.update_queue import UpdateQueue
 from queue_service.application.watch_overdue import WatchOverdue
 from queue_service.application.watch_queue import WatchQueue
 from queue_service.application.watched_queues import WatchedQueues
-from queue_service.domain.policy import Policy
 from queue_service.entrypoints.admin_rpc import QueueAdminServicer
 from queue_service.entrypoints.events import CONSUMER, routes
 from queue_service.entrypoints.loops import loops
@@ -80,7 +76,7 @@ from servicekit.bus.feed import Feed
 from servicekit.bus.publisher import PipelinedPublisher
 from servicekit.ops import Number
 from servicekit.rpc import open_channel
-from servicekit.run import Process, run_main
+from servicekit.run import Loop, Process, run_main
 
 MIGRATIONS = "queue_service.adapters.postgres.migrations"
 
@@ -98,106 +94,73 @@ def main() -> int:
 
 async def compose(settings: Settings) -> Process:
     _report_tzdata()
-    backbone, policy = Backbone("queue", settings, migrations=MIGRATIONS), settings.policy
-    database, clock = backbone.database, backbone.clock
-    channels = {
-        "schedule": open_channel(settings.schedule_target),
-        "drafts": open_channel(settings.drafts_target),
-        "publisher": open_channel(settings.publisher_target),
-    }
-    new_slots, wake_repeat = asyncio.Event(), asyncio.Event()
-    parts = _parts(settings, backbone, channels, new_slots.set)
-    servicer = _servicer(settings, backbone, channels, parts)
-    commands = _command_stream(settings, backbone)
-    requested_times = RequestedTimes(
-        mover=parts.mover, record=parts.record, arranger=parts.arranger, outbox=backbone.outbox
-    )
-    consumer = backbone.consumer(
-        CONSUMER,
-        routes(
-            settle_slots=parts.settle_slots,
-            follow_drafts=FollowDrafts(outbox=backbone.outbox, requested_times=requested_times),
-        ),
-    )
+    parts = _Parts(settings)
+    backbone, database, clock = parts.backbone, parts.database, parts.clock
+    consumer = backbone.consumer(CONSUMER, routes(settle_slots=parts.settle_slots, follow_drafts=_follow_drafts(parts)))
     watch_overdue = WatchOverdue(database=database, clock=clock)
-    count_slots = CountSlots(database=database, clock=clock, commands=commands, policy=policy)
+    count_slots = CountSlots(database=database, clock=clock, commands=parts.commands, policy=parts.policy)
 
     async def numbers() -> list[Number]:
         return [*await watch_overdue.numbers(), *await count_slots.numbers()]
 
     return backbone.process(
         servicers=[
-            (add_QueueServiceServicer_to_server, servicer),
-            (add_QueueAdminServiceServicer_to_server, _admin_servicer(backbone, new_slots, wake_repeat)),
+            (add_QueueServiceServicer_to_server, _servicer(parts)),
+            (add_QueueAdminServiceServicer_to_server, _admin_servicer(parts)),
         ],
         operations=backbone.operations(consumer, numbers=numbers),
         consumers=[consumer, parts.watched_feed],
-        loops=loops(
-            hand_over=_hand_over(backbone, commands, policy, new_slots),
-            recover_commands=RecoverCommands(
-                database=database, clock=clock, commands=commands, policy=policy, wake=wake_repeat
-            ),
-            repair_connections=RepairConnections(database=database, clock=clock, accounts=parts.publisher),
-            reslot_late=_reslot_late(backbone, parts, policy),
-            catch_up=CatchUp(database=database, clock=clock, mover=parts.mover),
-            complete_holds=CompleteHolds(database=database, keeper=parts.keeper),
-            complete_take_backs=CompleteTakeBacks(database=database, clock=clock, take_back=parts.take_back),
-            watch_overdue=watch_overdue,
-            count_slots=count_slots,
-            watched_queues=parts.watched_queues,
-            wake=new_slots,
-            wake_repeat=wake_repeat,
-        ),
+        loops=_loops(parts, watch_overdue, count_slots),
         starters={"publish stream": backbone.ensure_stream(settings.publish_stream)},
-        closers={f"channel to {service}": channel.close for service, channel in channels.items()},
+        closers={f"channel to {service}": channel.close for service, channel in parts.channels.items()},
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Parts:
-    """Holds what calls, loops and consumers share."""
+    """The parts that calls, loops and consumers share."""
 
-    accounts: AccountPresence
-    arranger: Arranger
-    check_accounts: AccountCheck
-    keeper: HoldKeeper
-    mover: SlotMover
-    on_slots: Callable[[], None]
-    publisher: PublisherClient
-    read_times: SlotTimeReader
-    record: SlotRecorder
-    schedule: ScheduleClient
-    settle_slots: SettleSlots
-    take_back: TakeBack
-    watched_feed: Feed
-    watched_queues: WatchedQueues
+    def __init__(self, settings: Settings) -> None:
+        self.backbone = backbone = Backbone("queue", settings, migrations=MIGRATIONS)
+        self.policy = policy = settings.policy
+        self.database, self.clock, self.ledger = backbone.database, backbone.clock, backbone.ledger
+        self.channels = {
+            "schedule": open_channel(settings.schedule_target),
+            "drafts": open_channel(settings.drafts_target),
+            "publisher": open_channel(settings.publisher_target),
+        }
+        self.drafts = DraftsClient(self.channels["drafts"])
+        self.publisher = PublisherClient(self.channels["publisher"])
+        self.schedule = ScheduleClient(self.channels["schedule"], cached_times=settings.slot_times_cached)
+        self.commands = _command_stream(settings, backbone)
+        self.new_slots, self.wake_repeat = asyncio.Event(), asyncio.Event()
+
+        outbox, on_slots = backbone.outbox, self.new_slots.set
+        self.mover = SlotMover(outbox=outbox, policy=policy, release=tzdata_version())
+        self.record = SlotRecorder(outbox=outbox, ids=backbone.ids, policy=policy, on_slots=on_slots)
+        self.arranger = Arranger(outbox=outbox, mover=self.mover, policy=policy, on_slots=on_slots)
+        self.settle_slots = SettleSlots(policy, outbox)
+        self.take_back = TakeBack(publisher=self.publisher, settle=self.settle_slots)
+        self.keeper = HoldKeeper(
+            database=self.database, clock=self.clock, publisher=self.publisher, take_back=self.take_back
+        )
+        self.check_accounts = AccountCheck(self.publisher)
+        self.accounts = AccountPresence(self.database, self.check_accounts)
+        self.read_times = SlotTimeReader(
+            database=self.database, clock=self.clock, schedule=self.schedule, policy=policy
+        )
+        self.times_on_demand = TimesOnDemand(self.read_times)
+        self.watched_feed = _watched_feed(settings, backbone)
+        self.watched_queues = WatchedQueues(self.database, most_per_organization=max(settings.watchers // 2, 1))
 
 
-def _parts(
-    settings: Settings, backbone: Backbone, channels: dict[str, grpc.aio.Channel], on_slots: Callable[[], None]
-) -> _Parts:
-    database, clock, outbox, policy = backbone.database, backbone.clock, backbone.outbox, settings.policy
-    publisher = PublisherClient(channels["publisher"])
-    schedule = ScheduleClient(channels["schedule"], cached_times=settings.slot_times_cached)
-    mover = SlotMover(outbox=outbox, policy=policy, release=tzdata_version())
-    settle_slots = SettleSlots(policy, outbox)
-    take_back = TakeBack(publisher=publisher, settle=settle_slots)
-    check_accounts = AccountCheck(publisher)
-    return _Parts(
-        accounts=AccountPresence(database, check_accounts),
-        arranger=Arranger(outbox=outbox, mover=mover, policy=policy, on_slots=on_slots),
-        check_accounts=check_accounts,
-        keeper=HoldKeeper(database=database, clock=clock, publisher=publisher, take_back=take_back),
-        mover=mover,
-        on_slots=on_slots,
-        publisher=publisher,
-        read_times=SlotTimeReader(database=database, clock=clock, schedule=schedule, policy=policy),
-        record=SlotRecorder(outbox=outbox, ids=backbone.ids, policy=policy, on_slots=on_slots),
-        schedule=schedule,
-        settle_slots=settle_slots,
-        take_back=take_back,
-        watched_feed=_watched_feed(settings, backbone),
-        watched_queues=WatchedQueues(database, most_per_organization=max(settings.watchers // 2, 1)),
+def _command_stream(settings: Settings, backbone: Backbone) -> CommandStream:
+    return CommandStream(
+        backbone.nats,
+        PipelinedPublisher(backbone.nats),
+        limit=settings.outstanding_limit * settings.publish_durables,
+        share=settings.organization_share,
+        max_attempts=settings.max_attempts,
+        stream=settings.publish_stream,
     )
 
 
@@ -211,67 +174,55 @@ def _watched_feed(settings: Settings, backbone: Backbone) -> Feed:
     )
 
 
-def _servicer(
-    settings: Settings, backbone: Backbone, channels: dict[str, grpc.aio.Channel], parts: _Parts
-) -> QueueServicer:
-    database, clock, ledger, policy = backbone.database, backbone.clock, backbone.ledger, settings.policy
-    check_accounts, read_times = parts.check_accounts, parts.read_times
-    drafts = DraftsClient(channels["drafts"])
-    find_draft = DraftFinder(database=database, drafts=drafts, check_accounts=check_accounts)
-    lock = AccountLock(parts.mover)
-    book = SlotBooker(lock=lock, record=parts.record, policy=policy, release=parts.mover.release)
-    return QueueServicer(
-        add_to_queue=AddToQueue(
-            ledger=ledger,
-            find_draft=find_draft,
-            read_times=read_times,
-            book=book,
-            book_in_front=FrontBooker(lock=lock, arranger=parts.arranger, record=parts.record, policy=policy),
+def _follow_drafts(parts: _Parts) -> FollowDrafts:
+    outbox = parts.backbone.outbox
+    requested_times = RequestedTimes(mover=parts.mover, record=parts.record, arranger=parts.arranger, outbox=outbox)
+    return FollowDrafts(outbox=outbox, requested_times=requested_times)
+
+
+def _loops(parts: _Parts, watch_overdue: WatchOverdue, count_slots: CountSlots) -> list[Loop]:
+    database, clock, policy = parts.database, parts.clock, parts.policy
+    return loops(
+        hand_over=_hand_over(parts),
+        recover_commands=RecoverCommands(
+            database=database, clock=clock, commands=parts.commands, policy=policy, wake=parts.wake_repeat
         ),
-        batch_add_to_queue=BatchAddToQueue(ledger=ledger, find_draft=find_draft, read_times=read_times, book=book),
-        schedule_at=ScheduleAt(ledger=ledger, find_draft=find_draft, book=book),
-        explain_slot=ExplainSlot(
-            database=database,
-            clock=clock,
-            drafts=drafts,
-            check_accounts=check_accounts,
-            earlier_times=EarlierTimes(parts.schedule),
-            policy=policy,
+        repair_connections=RepairConnections(database=database, clock=clock, accounts=parts.publisher),
+        reslot_late=ReslotLate(
+            database=database, clock=clock, policy=policy, arranger=parts.arranger, times=parts.times_on_demand
         ),
-        get_queue=GetQueue(
-            database=database,
-            clock=clock,
-            check_accounts=check_accounts,
-            next_free_time=NextFreeTime(database=database, clock=clock, read_times=read_times, policy=policy),
-        ),
-        list_draft_slots=ListDraftSlots(database),
-        list_queue_slots=ListQueueSlots(database, clock),
-        skip_next_slot=SkipNextSlot(ledger=ledger, accounts=parts.accounts),
-        **_rearranging(backbone, policy, parts),
-        **_holding(backbone, policy, parts),
-        watch_queue=WatchQueue(
-            database=database,
-            clock=clock,
-            feed=parts.watched_feed,
-            queues=parts.watched_queues,
-            hearing=SharedHearing(EventStream(backbone.nats, CONSUMER)),
-            accounts=parts.accounts,
-            lead=policy.lead,
-        ),
-        plan_queue=_plan_queue(backbone, parts, policy),
+        catch_up=CatchUp(database=database, clock=clock, mover=parts.mover),
+        complete_holds=CompleteHolds(database=database, keeper=parts.keeper),
+        complete_take_backs=CompleteTakeBacks(database=database, clock=clock, take_back=parts.take_back),
+        watch_overdue=watch_overdue,
+        count_slots=count_slots,
+        watched_queues=parts.watched_queues,
+        wake=parts.new_slots,
+        wake_repeat=parts.wake_repeat,
     )
 
 
-def _plan_queue(backbone: Backbone, parts: _Parts, policy: Policy) -> PlanQueue:
-    return PlanQueue(
-        database=backbone.database,
-        clock=backbone.clock,
-        policy=policy,
-        accounts=parts.accounts,
-        check_accounts=parts.check_accounts,
-        read_times=parts.read_times,
-        timetables=parts.schedule,
+def _hand_over(parts: _Parts) -> HandOver:
+    answers = EventStream(parts.backbone.nats, CONSUMER)
+    return HandOver(
+        database=parts.database,
+        clock=parts.clock,
+        commands=parts.commands,
+        outstanding=Outstanding(database=parts.database, commands=parts.commands, answers=answers),
+        policy=parts.policy,
+        wake=parts.new_slots,
     )
+
+
+def _servicer(parts: _Parts) -> QueueServicer:
+    return QueueServicer(**_adding(parts), **_rearranging(parts), **_holding(parts), **_reading(parts))
+
+
+class _Adding(TypedDict):
+    add_to_queue: AddToQueue
+    batch_add_to_queue: BatchAddToQueue
+    schedule_at: ScheduleAt
+    skip_next_slot: SkipNextSlot
 
 
 class _Rearranging(TypedDict):
@@ -288,24 +239,52 @@ class _Holding(TypedDict):
     update_queue: UpdateQueue
 
 
-def _rearranging(backbone: Backbone, policy: Policy, parts: _Parts) -> _Rearranging:
-    database, clock, ledger = backbone.database, backbone.clock, backbone.ledger
+class _Reading(TypedDict):
+    get_queue: GetQueue
+    list_draft_slots: ListDraftSlots
+    list_queue_slots: ListQueueSlots
+    explain_slot: ExplainSlot
+    plan_queue: PlanQueue
+    watch_queue: WatchQueue
+
+
+def _adding(parts: _Parts) -> _Adding:
+    ledger, policy, read_times = parts.ledger, parts.policy, parts.read_times
+    find_draft = DraftFinder(database=parts.database, drafts=parts.drafts, check_accounts=parts.check_accounts)
+    lock = AccountLock(parts.mover)
+    book = SlotBooker(lock=lock, record=parts.record, policy=policy, release=parts.mover.release)
+    return _Adding(
+        add_to_queue=AddToQueue(
+            ledger=ledger,
+            find_draft=find_draft,
+            read_times=read_times,
+            book=book,
+            book_in_front=FrontBooker(lock=lock, arranger=parts.arranger, record=parts.record, policy=policy),
+        ),
+        batch_add_to_queue=BatchAddToQueue(ledger=ledger, find_draft=find_draft, read_times=read_times, book=book),
+        schedule_at=ScheduleAt(ledger=ledger, find_draft=find_draft, book=book),
+        skip_next_slot=SkipNextSlot(ledger=ledger, accounts=parts.accounts),
+    )
+
+
+def _rearranging(parts: _Parts) -> _Rearranging:
+    database, clock, ledger, arranger = parts.database, parts.clock, parts.ledger, parts.arranger
     return _Rearranging(
         move_slot=MoveSlot(
             database=database,
             clock=clock,
             ledger=ledger,
-            policy=policy,
-            arranger=parts.arranger,
+            policy=parts.policy,
+            arranger=arranger,
             take_back=parts.take_back,
-            times=TimesOnDemand(parts.read_times),
+            times=parts.times_on_demand,
         ),
         remove_from_queue=RemoveFromQueue(
             database=database,
             clock=clock,
             ledger=ledger,
-            policy=policy,
-            arranger=parts.arranger,
+            policy=parts.policy,
+            arranger=arranger,
             take_back=parts.take_back,
         ),
         clear_queue=ClearQueue(
@@ -313,21 +292,21 @@ def _rearranging(backbone: Backbone, policy: Policy, parts: _Parts) -> _Rearrang
             clock=clock,
             ledger=ledger,
             accounts=parts.accounts,
-            arranger=parts.arranger,
+            arranger=arranger,
             take_back=parts.take_back,
         ),
-        reorder_queue=ReorderQueue(ledger=ledger, arranger=parts.arranger),
+        reorder_queue=ReorderQueue(ledger=ledger, arranger=arranger),
         shuffle_queue=ShuffleQueue(
             ledger=ledger,
-            arranger=parts.arranger,
+            arranger=arranger,
             accounts=parts.accounts,
             seeds=lambda: 1 + secrets.randbelow(_SEEDS),
         ),
     )
 
 
-def _holding(backbone: Backbone, policy: Policy, parts: _Parts) -> _Holding:
-    database, clock, ledger = backbone.database, backbone.clock, backbone.ledger
+def _holding(parts: _Parts) -> _Holding:
+    database, clock, ledger, policy = parts.database, parts.clock, parts.ledger, parts.policy
     return _Holding(
         pause_queue=PauseQueue(
             database=database, clock=clock, ledger=ledger, accounts=parts.accounts, keeper=parts.keeper
@@ -340,52 +319,59 @@ def _holding(backbone: Backbone, policy: Policy, parts: _Parts) -> _Holding:
             accounts=parts.accounts,
             arranger=parts.arranger,
             keeper=parts.keeper,
-            times=TimesOnDemand(parts.read_times),
-            on_slots=parts.on_slots,
+            times=parts.times_on_demand,
+            on_slots=parts.new_slots.set,
         ),
         update_queue=UpdateQueue(ledger=ledger, policy=policy, accounts=parts.accounts),
     )
 
 
-def _hand_over(backbone: Backbone, commands: CommandStream, policy: Policy, wake: asyncio.Event) -> HandOver:
-    answers = EventStream(backbone.nats, CONSUMER)
-    return HandOver(
-        database=backbone.database,
-        clock=backbone.clock,
-        commands=commands,
-        outstanding=Outstanding(database=backbone.database, commands=commands, answers=answers),
-        policy=policy,
-        wake=wake,
+def _reading(parts: _Parts) -> _Reading:
+    database, clock, policy, check_accounts = parts.database, parts.clock, parts.policy, parts.check_accounts
+    return _Reading(
+        get_queue=GetQueue(
+            database=database,
+            clock=clock,
+            check_accounts=check_accounts,
+            next_free_time=NextFreeTime(database=database, clock=clock, read_times=parts.read_times, policy=policy),
+        ),
+        list_draft_slots=ListDraftSlots(database),
+        list_queue_slots=ListQueueSlots(database, clock),
+        explain_slot=ExplainSlot(
+            database=database,
+            clock=clock,
+            drafts=parts.drafts,
+            check_accounts=check_accounts,
+            earlier_times=EarlierTimes(parts.schedule),
+            policy=policy,
+        ),
+        plan_queue=PlanQueue(
+            database=database,
+            clock=clock,
+            policy=policy,
+            accounts=parts.accounts,
+            check_accounts=check_accounts,
+            read_times=parts.read_times,
+            timetables=parts.schedule,
+        ),
+        watch_queue=WatchQueue(
+            database=database,
+            clock=clock,
+            feed=parts.watched_feed,
+            queues=parts.watched_queues,
+            hearing=SharedHearing(EventStream(parts.backbone.nats, CONSUMER)),
+            accounts=parts.accounts,
+            lead=policy.lead,
+        ),
     )
 
 
-def _reslot_late(backbone: Backbone, parts: _Parts, policy: Policy) -> ReslotLate:
-    return ReslotLate(
-        database=backbone.database,
-        clock=backbone.clock,
-        policy=policy,
-        arranger=parts.arranger,
-        times=TimesOnDemand(parts.read_times),
-    )
-
-
-def _admin_servicer(backbone: Backbone, *wakes: asyncio.Event) -> QueueAdminServicer:
+def _admin_servicer(parts: _Parts) -> QueueAdminServicer:
     def wake() -> None:
-        for each in wakes:
-            each.set()
+        parts.new_slots.set()
+        parts.wake_repeat.set()
 
-    return QueueAdminServicer(redispatch_slots=RedispatchSlots(ledger=backbone.ledger, on_due=wake))
-
-
-def _command_stream(settings: Settings, backbone: Backbone) -> CommandStream:
-    return CommandStream(
-        backbone.nats,
-        PipelinedPublisher(backbone.nats),
-        limit=settings.outstanding_limit * settings.publish_durables,
-        share=settings.organization_share,
-        max_attempts=settings.max_attempts,
-        stream=settings.publish_stream,
-    )
+    return QueueAdminServicer(redispatch_slots=RedispatchSlots(ledger=parts.ledger, on_due=wake))
 
 
 def _report_tzdata() -> None:
