@@ -18,8 +18,8 @@ ENDED = frozenset({"PUBLISHED", "FAILED", "MISSED", "CANCELED", "NEEDS_ATTENTION
 class Acknowledged:
     """The calls that were answered OK: (organization, id) of drafts and of slots, edits of drafts, and stops.
 
-    `asked_to_remove` has the drafts that were to leave their queue, whatever the answer: one target may be out already,
-    and another one may still be taken back.
+    `asked_to_remove` has the drafts that were to leave their queue, no matter what the answer was: one target may be
+    out already, and another one may still be taken back.
     """
 
     drafts: Set[tuple[str, str]] = frozenset()
