@@ -320,6 +320,10 @@ class QueueMachine(RuleBasedStateMachine):
     def put_schedule(self, account: str, schedule: Schedule) -> None:
         self.do(happening.PutSchedule(account, schedule))
 
+    @rule(account=accounts, number=numbers)
+    def connect(self, account: str, number: int) -> None:
+        self.do(happening.Connect(account, is_connected=number % 4 > 0))
+
     @precondition(lambda self: self._waiting is None)
     @rule(span=spans, is_due=st.booleans())
     def let_time_pass(self, span: timedelta, is_due: bool) -> None:
@@ -339,7 +343,7 @@ async def test_two_clients_come_to_what_a_small_model_comes_to(make_queue: "Call
             super().__init__(make_queue, loop)
 
     chosen = settings(
-        max_examples=LONG or 60,
+        max_examples=LONG or 120,
         stateful_step_count=50 if LONG else 40,
         derandomize=not LONG,
         database=None,

@@ -174,7 +174,9 @@ class World:
         )
         if self._has_given_back(post):
             return
-        if state is not JobState.READY:
+        if state is JobState.READY:
+            self.publisher.states.pop((draft, channel, ""), None)
+        else:
             self.publisher.states[draft, channel, ""] = state
         report = self.publisher.report(post, state)._replace(state_reason="")
         self.neighbours.reports.append(report)
