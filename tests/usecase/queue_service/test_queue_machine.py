@@ -320,6 +320,15 @@ class QueueMachine(RuleBasedStateMachine):
     def put_schedule(self, account: str, schedule: Schedule) -> None:
         self.do(happening.PutSchedule(account, schedule))
 
+    @precondition(lambda self: not isinstance(self._waiting, happening.AskForTime))
+    @rule(number=numbers, span=spans, near=numbers)
+    def ask_for_time(self, number: int, span: timedelta, near: int) -> None:
+        """Has a draft ask for a time soon, or near a slot; often one that has asked before."""
+        asked = [draft.id for draft in self.model.drafts.values() if draft.asked and self.is_queued(draft.id)]
+        draft = asked[number % len(asked)] if asked and number % 2 else self.draft(number)
+        times = [self.model.now, *(moment for moment in self.moments() if moment > self.model.now)]
+        self.do(happening.AskForTime(draft, times[near % len(times)] + span))
+
     @rule(account=accounts, number=numbers)
     def connect(self, account: str, number: int) -> None:
         self.do(happening.Connect(account, is_connected=number % 4 > 0))

@@ -95,15 +95,16 @@ class World:
         second.publisher.asked = first.publisher.asked
         self.queue, self.schedule, self.publisher = first, first.schedule, first.publisher
         self.neighbours = Neighbours()
+        self._drafts: dict[str, Draft] = {}
 
     async def begin(self, now: datetime, drafts: dict[str, Draft]) -> None:
         """Empties the database, and announces the drafts."""
         async with self.queue.database.transaction() as tx:
             await tx.connection.exec_driver_sql(EMPTY)
         self.set_clock(now)
+        self._drafts = drafts
         for draft in drafts.values():
-            targets = [(account, channel, "") for account, each in draft.targets.items() for channel in each]
-            await self.queue.save_draft(draft.id, *targets, category=draft.category)
+            await self._save_draft(self.queue, draft, None)
 
     def set_clock(self, now: datetime) -> None:
         for client in self.clients:
@@ -138,6 +139,21 @@ class World:
                 account
             )
         await self.queue.apply(follow_accounts, connection)
+
+    async def ask_for_time(self, queue: "Queue", draft_id: str, time: datetime) -> None:
+        await self._save_draft(queue, self._drafts[draft_id], time)
+
+    async def _save_draft(self, queue: "Queue", draft: Draft, time: datetime | None) -> None:
+        targets = [(account, channel, "") for account, each in draft.targets.items() for channel in each]
+        version = self.neighbours.next_version(f"draft {draft.id}")
+        await queue.save_draft(
+            draft.id,
+            *targets,
+            version=version,
+            category=draft.category,
+            is_approved=time is not None,
+            requested_time=time,
+        )
 
     async def slot_id(self, account: str, draft: str) -> str:
         """Returns the newest slot of a draft."""

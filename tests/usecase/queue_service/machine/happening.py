@@ -1,11 +1,23 @@
 """Events of neighbours, and the loops of the service."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from queue_service.domain.job import JobState
 from queue_service.domain.slot import SlotOrigin, SlotState
 from tests.usecase.queue_service.machine.clients import Client, World
-from tests.usecase.queue_service.machine.model import LEAD, Account, Model, Refusal, Schedule, Slot, paced
+from tests.usecase.queue_service.machine.model import (
+    HORIZON,
+    LEAD,
+    MINUTE,
+    Account,
+    Draft,
+    Model,
+    Refusal,
+    Schedule,
+    Slot,
+    paced,
+)
 from tests.usecase.queue_service.machine.step import Ids, Outcome
 
 
@@ -86,6 +98,38 @@ class RepeatReports:
 
     def apply(self, model: Model, ids: Ids) -> Outcome:
         return "OK"
+
+
+@dataclass(frozen=True)
+class AskForTime:
+    """An approved draft asks for a time, on all its accounts."""
+
+    draft: str
+    time: datetime
+
+    async def run(self, world: World, client: Client) -> Outcome:
+        await world.ask_for_time(client.queue, self.draft, self.time)
+        return "OK"
+
+    def apply(self, model: Model, ids: Ids) -> Outcome:
+        draft = model.drafts[self.draft]
+        if draft.asked != self.time:
+            draft.asked = self.time
+            for account in draft.targets:
+                self._answer(draft, model.accounts[account], model.now)
+        return "OK"
+
+    def _answer(self, draft: Draft, account: Account, now: datetime) -> None:
+        """A slot that somebody else gave to the draft stays; so does one whose new time cannot be given."""
+        slot = account.of(draft.id)
+        live = slot if slot and slot.is_live else None
+        others = account.without(live) if live else account
+        if not now - MINUTE <= self.time <= now + HORIZON or others.near(self.time):
+            return
+        if live and live.is_scheduled and live.origin is SlotOrigin.DRAFT:
+            account.etag += account.seat([live], [(self.time, SlotOrigin.DRAFT)])
+        elif not live and draft.unpublished(account.id):
+            account.book(draft, self.time, SlotOrigin.DRAFT)
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,8 @@ class Draft:
     targets: dict[str, tuple[str, ...]]
     category: str = ""
     published: set[tuple[str, str]] = field(default_factory=set)
+    # The time that it has asked for.
+    asked: datetime | None = None
 
     def accounts(self, asked: Collection[str]) -> list[str]:
         require(set(asked) <= set(self.targets), "ACCOUNT_NOT_A_TARGET")
