@@ -93,7 +93,14 @@ class QueueMachine(RuleBasedStateMachine):
             return
         steps = [self._waiting, step] if self._waiting else [step]
         self._waiting, self._is_waiting = None, False
-        self._await(self._carry_out(steps))
+        for each in [[step] for step in steps] if all(map(self.takes_back, steps)) else [steps]:
+            self._await(self._carry_out(each))
+
+    def takes_back(self, step: Step) -> bool:
+        """Returns whether the step may have several transactions, between which another such step would show."""
+        if isinstance(step, holding.Pause | holding.Resume):
+            return True
+        return bool(self.dispatched) and not isinstance(step, adding.Add | adding.At | adding.Batch | arranging.Skip)
 
     async def _carry_out(self, steps: Sequence[Step]) -> None:
         clients = self.world.clients
@@ -199,6 +206,22 @@ class QueueMachine(RuleBasedStateMachine):
     def at_once(self) -> None:
         """The next two steps are carried out at the same time."""
         self._is_waiting = True
+
+    @precondition(lambda self: not self._is_waiting)
+    @rule(account=accounts, number=numbers, kind=st.integers(0, 3), span=spans)
+    def compete(self, account: str, number: int, kind: int, span: timedelta) -> None:
+        """Both clients want the same: a time or the next ones, or to change the queue that both have read."""
+        self.at_once()
+        etag, time = str(self.model.accounts[account].etag or ""), self.model.now + span
+        for place in range(2):
+            draft = self.draft(number + place + 1)
+            steps: list[Step] = [
+                adding.At(draft, time + place * timedelta(seconds=30), (account,)),
+                adding.Add(draft, (account,)),
+                arranging.Shuffle(account, number + place + 1, etag),
+                adding.Add(draft, (account,), in_front=True),
+            ]
+            self.do(steps[kind])
 
     @rule(number=numbers, asked=st.sampled_from([(), (), ("page",), ("site",), ("site", "page")]))
     def add(self, number: int, asked: tuple[str, ...]) -> None:
