@@ -1,4 +1,4 @@
-"""What a plan shows of a decision, and that each kind of change is decided by the functions of the change itself."""
+"""Plans show what was decided, and the functions of the change itself decide each kind of change."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -133,7 +133,7 @@ def test_a_pause_ends_in_the_future_within_the_horizon(until: object) -> None:
     assert invalid.value.metadata["field"] == "until"
 
 
-def test_a_canceled_slot_is_removed_without_effect_and_other_ended_ones_are_refused() -> None:
+def test_a_canceled_slot_is_removed_in_vain_and_other_ended_ones_never() -> None:
     removal = PlannedRemoval(slot_id="a", close_gap=True)
     assert decide(removal, basis(queue_of(), ended={"a": SlotState.CANCELED})) == NO_CHANGE
     top = PlannedMove(slot_id="a", destination=ToTop())

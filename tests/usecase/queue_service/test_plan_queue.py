@@ -226,7 +226,7 @@ async def test_a_plan_waits_for_no_lock_and_leaves_no_trace(hourly: "Queue", cha
 
 
 async def test_a_plan_is_that_of_one_moment(hourly: "Queue") -> None:
-    """Each draft that is added counts in the etag and is a slot: the two never differ, whatever comes in between."""
+    """Each draft that is added counts in the etag and is a slot: the two never differ, even if one comes in between."""
     drafts = [f"d{number}" for number in range(30)]
     for draft in drafts:
         await hourly.save_draft(draft, "page")

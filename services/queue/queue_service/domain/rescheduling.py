@@ -23,7 +23,7 @@ _MORE = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timetable:
-    """What Queue needs of a schedule to compute its slot times."""
+    """The part of a schedule from which Queue computes its slot times."""
 
     # Each with the category for which it is kept.
     weekly_slots: Mapping[WeeklySlot, str]
