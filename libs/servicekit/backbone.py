@@ -28,7 +28,7 @@ from servicekit.pg.dead_letters import DeadLetters
 from servicekit.pg.housekeeping import Housekeeping, Retention
 from servicekit.pg.ledger import RequestLedger
 from servicekit.pg.outbox import Outbox
-from servicekit.rpc import RpcServer
+from servicekit.rpc import RpcServer, Sizes
 from servicekit.rpc.server import Servicers
 from servicekit.run import Background, Loop, Process
 from servicekit.run.process import Step
@@ -136,6 +136,7 @@ class Backbone:
         starters: Mapping[str, Step] | None = None,
         closers: Mapping[str, Step] | None = None,
         deadlines: Mapping[str, timedelta | None] | None = None,
+        sizes: Mapping[str, Sizes] | None = None,
     ) -> Process:
         """Returns the process. `starters` run once database and stream are up, `closers` before those are closed."""
         return Process(
@@ -145,6 +146,7 @@ class Backbone:
                 servicers=[*servicers, operations_servicer(operations)],
                 ids=self.ids,
                 deadlines=deadlines,
+                sizes=sizes,
             ),
             starters={
                 "database": partial(migrations.check, self.database, self._migrations),

@@ -13,7 +13,7 @@ from typing import Any
 
 import grpc
 
-from servicekit.rpc.edge import MAX_MESSAGE_BYTES
+from servicekit.rpc.edge import MAX_SENT_BYTES, MAX_TAKEN_BYTES
 from servicekit.rpc.observe import REQUEST_ID_KEY
 from servicekit.run import context, telemetry, transient
 
@@ -42,8 +42,8 @@ SERVICE_CONFIG = {
 
 _OPTIONS: Sequence[tuple[str, str | int]] = (
     ("grpc.service_config", json.dumps(SERVICE_CONFIG)),
-    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
-    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_receive_message_length", MAX_SENT_BYTES),
+    ("grpc.max_send_message_length", MAX_TAKEN_BYTES),
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.keepalive_permit_without_calls", 1),

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeVar
 
 import grpc
 from google.protobuf.message import DecodeError, Message
@@ -31,14 +31,23 @@ Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 T = TypeVar("T")
 
 MAX_MESSAGE_BYTES = 256 * 1024
-# The limit of the transport. We refuse a request between the two with a reason, gRPC a larger one without.
+# The limits of the transport. We refuse a message that its method does not allow with a reason, gRPC one above these
+# without. Clients of gRPC take answers of 4 MiB by default.
 MAX_TAKEN_BYTES = 4 * MAX_MESSAGE_BYTES
+MAX_SENT_BYTES = 16 * MAX_MESSAGE_BYTES
 # A longer deadline is cut to this.
 LONGEST_CALL = timedelta(minutes=10)
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 _log = logging.getLogger(__name__)
+
+
+class Sizes(NamedTuple):
+    """The most bytes in a method's request, and in its answer, each up to the limit of the transport."""
+
+    request: int = MAX_MESSAGE_BYTES
+    answer: int = MAX_MESSAGE_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +58,7 @@ class Method:
     validate: Validator
     has_organization: bool
     default_deadline: timedelta | None  # of a call without one; None: no limit
+    sizes: Sizes
 
 
 class Edge:
@@ -141,8 +151,8 @@ async def _hand_over(behavior: Callable[..., Awaitable[None]], request: Any, rpc
 
 def _reader(method: Method) -> Callable[[bytes], Message]:
     def read(raw: bytes) -> Message:
-        if len(raw) > MAX_MESSAGE_BYTES:
-            raise InvalidRequest("REQUEST_TOO_LARGE", f"the request has {len(raw)} bytes, {MAX_MESSAGE_BYTES} at most")
+        if len(raw) > (most := method.sizes.request):
+            raise InvalidRequest("REQUEST_TOO_LARGE", f"the request has {len(raw)} bytes, {most} at most")
         try:
             request = method.decode(raw)
         except DecodeError:
@@ -163,8 +173,8 @@ def _loggable(organization_id: str) -> str:
 def _encoder(method: Method) -> Callable[[Message], bytes]:
     def encode(response: Message) -> bytes:
         encoded = method.encode(response)
-        if len(encoded) > MAX_MESSAGE_BYTES:
-            raise LimitReached("RESPONSE_TOO_LARGE", f"the answer exceeds {MAX_MESSAGE_BYTES} bytes; ask for less")
+        if len(encoded) > (most := method.sizes.answer):
+            raise LimitReached("RESPONSE_TOO_LARGE", f"the answer exceeds {most} bytes; ask for less")
         return encoded
 
     return encode

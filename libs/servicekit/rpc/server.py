@@ -12,7 +12,7 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from servicekit.faults import NotFound
 from servicekit.ids import IdSource
-from servicekit.rpc.edge import MAX_MESSAGE_BYTES, MAX_TAKEN_BYTES, Edge, Handler, Method
+from servicekit.rpc.edge import MAX_SENT_BYTES, MAX_TAKEN_BYTES, Edge, Handler, Method, Sizes
 from servicekit.rpc.observe import Seen
 from servicekit.rpc.validation import validator
 from servicekit.run.addresses import Misconfigured
@@ -41,7 +41,8 @@ class RpcServer:
     """Listens on `listen` (host:port, port 0 for any free port) once it is started or its port is read.
 
     `servicers` are pairs of the generated `add_XServicer_to_server` and the servicer. A unary call without a deadline
-    gets `DEFAULT_DEADLINE`, a stream none; `deadlines` overrides this by "package.Service/Method".
+    gets `DEFAULT_DEADLINE`, a stream none; `deadlines` overrides this by "package.Service/Method", and `sizes` the
+    256 KiB of a message.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class RpcServer:
         servicers: Servicers,
         ids: IdSource,
         deadlines: Mapping[str, timedelta | None] | None = None,
+        sizes: Mapping[str, Sizes] | None = None,
         max_concurrent_calls: int = 2000,
         max_connection_age: timedelta = timedelta(minutes=5),
     ) -> None:
@@ -61,14 +63,14 @@ class RpcServer:
             options=_options(max_connection_age), maximum_concurrent_rpcs=max_concurrent_calls
         )
         self._edge = Edge(ids)
-        methods = _Methods(self._edge, deadlines or {})
+        methods = _Methods(self._edge, deadlines or {}, sizes or {})
         for add, servicer in servicers:
             add(servicer, methods)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, methods)
         reflected = reflection.aio.ReflectionServicer([*methods.handlers, _REFLECTION_V1ALPHA, _REFLECTION_V1])
         reflection_pb2_grpc.add_ServerReflectionServicer_to_server(reflected, methods)
         methods.handlers[_REFLECTION_V1] = methods.handlers[_REFLECTION_V1ALPHA]
-        methods.check_deadlines()
+        methods.check_names()
         # Either all services are ready or none: they share their dependencies.
         self._health.names = ("", *(name for name in methods.handlers if not name.startswith("grpc.")))
         for service, handlers in methods.handlers.items():
@@ -127,9 +129,10 @@ class _Health(health.aio.HealthServicer):  # type: ignore[misc]
 class _Methods:
     """Stands in for a server in the generated code: keeps the handlers, each with the edge around it."""
 
-    def __init__(self, edge: Edge, deadlines: Mapping[str, timedelta | None]) -> None:
+    def __init__(self, edge: Edge, deadlines: Mapping[str, timedelta | None], sizes: Mapping[str, Sizes]) -> None:
         self._edge = edge
         self._deadlines = deadlines
+        self._sizes = sizes
         self.handlers: dict[str, dict[str, Handler]] = {}
 
     def add_generic_rpc_handlers(self, handlers: object) -> None:
@@ -140,10 +143,11 @@ class _Methods:
             name: self._edge.guard(self._method(service, name, handler), handler) for name, handler in handlers.items()
         }
 
-    def check_deadlines(self) -> None:
+    def check_names(self) -> None:
         known = {f"{service}/{name}" for service, handlers in self.handlers.items() for name in handlers}
-        if unknown := sorted(self._deadlines.keys() - known):
-            raise ValueError(f"deadlines for methods that do not exist: {', '.join(unknown)}")
+        for what, given in (("deadlines", self._deadlines.keys()), ("sizes", self._sizes.keys())):
+            if unknown := sorted(given - known):
+                raise ValueError(f"{what} for methods that do not exist: {', '.join(unknown)}")
 
     def _method(self, service: str, name: str, handler: Handler) -> Method:
         is_own = not service.startswith("grpc.")
@@ -159,6 +163,7 @@ class _Methods:
             default_deadline=self._deadlines.get(
                 f"{service}/{name}", DEFAULT_DEADLINE if is_own and handler.unary_unary else None
             ),
+            sizes=self._sizes.get(f"{service}/{name}", Sizes()),
         )
 
 
@@ -166,7 +171,7 @@ def _options(max_connection_age: timedelta) -> list[tuple[str, int]]:
     age = int(max_connection_age.total_seconds() * 1000)
     return [
         ("grpc.max_receive_message_length", MAX_TAKEN_BYTES),
-        ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+        ("grpc.max_send_message_length", MAX_SENT_BYTES),
         # A second process on the same port would silently take half of the calls.
         ("grpc.so_reuseport", 0),
         # Makes clients reconnect now and then, to find newer servers. A watch ends after twice the age.

@@ -68,7 +68,7 @@ from queue_service.application.watched_queues import WatchedQueues
 from queue_service.entrypoints.admin_rpc import QueueAdminServicer
 from queue_service.entrypoints.events import CONSUMER, routes
 from queue_service.entrypoints.loops import loops
-from queue_service.entrypoints.rpc import QueueServicer
+from queue_service.entrypoints.rpc import SIZES, QueueServicer
 from queue_service.settings import Settings
 from queue_service.wire import watching
 from servicekit.backbone import Backbone
@@ -111,6 +111,7 @@ async def compose(settings: Settings) -> Process:
         operations=backbone.operations(consumer, numbers=numbers),
         consumers=[consumer, parts.watched_feed],
         loops=_loops(parts, watch_overdue, count_slots),
+        sizes=SIZES,
         starters={"publish stream": backbone.ensure_stream(settings.publish_stream)},
         closers={f"channel to {service}": channel.close for service, channel in parts.channels.items()},
     )

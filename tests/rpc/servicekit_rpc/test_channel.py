@@ -184,7 +184,7 @@ async def test_a_lasting_outage_is_left_to_the_caller(connect: Connect) -> None:
 
 async def test_a_message_over_the_limit_is_not_sent(connect: Connect) -> None:
     with pytest.raises(faults.LimitReached), calling():
-        await (await connect()).Echo(request("x" * 256 * 1024))
+        await (await connect()).Echo(request("x" * 1024 * 1024))
 
 
 async def test_calls_are_balanced_over_serving_servers(serve: Serve) -> None:

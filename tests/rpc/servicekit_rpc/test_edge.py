@@ -12,7 +12,7 @@ import pytest
 from google.rpc import error_details_pb2, status_pb2
 
 from servicekit.faults import Conflict, InvalidField, LimitReached, NotFound, OutOfRange, Refused
-from servicekit.rpc import RpcServer
+from servicekit.rpc import RpcServer, Sizes
 from servicekit.run import context
 from testkit.eventually import eventually
 from testkit.tiny import SERVICE, EchoRequest, EchoResponse, Note, TinyStub, request
@@ -215,6 +215,21 @@ async def test_an_answer_over_the_limit_says_so(connect: Connect) -> None:
     error = await refused((await connect(answer=answer)).Echo(request()))
     assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert details(error)["ErrorInfo"].reason == "RESPONSE_TOO_LARGE"
+
+
+async def test_a_method_may_have_larger_messages(serve: Serve, connect: Connect) -> None:
+    async def answer(given: Any, _context: Any) -> Any:
+        return EchoResponse(text=given.text * 2)
+
+    sizes = {f"{SERVICE}/Echo": Sizes(request=400 * 1024, answer=700 * 1024)}
+    stub = await connect(answer=answer, options={"sizes": sizes})
+    assert len((await stub.Echo(request("x" * 300 * 1024))).text) == 600 * 1024
+    error = await refused(stub.Echo(request("x" * 390 * 1024)))
+    assert details(error)["ErrorInfo"].reason == "RESPONSE_TOO_LARGE"
+    error = await refused(stub.Echo(request("x" * 400 * 1024)))
+    assert details(error)["ErrorInfo"].reason == "REQUEST_TOO_LARGE"
+    with pytest.raises(ValueError, match="sizes for methods that do not exist: "):
+        await serve(options={"sizes": {f"{SERVICE}/Eco": Sizes()}})
 
 
 @pytest.mark.parametrize("text", ["line\r\nbreak", "\ud800 lone", "ü" * 5000, "\x1b[31m"])

@@ -70,10 +70,26 @@ from queue_service.wire import slots as wire
 from queue_service.wire.explanations import explain_slot_response
 from queue_service.wire.queues import get_queue_response, skip_next_slot_response
 from servicekit.pg.ledger import mutation
-from servicekit.rpc import next_page_token, read_page, read_resume_token, resume_token
+from servicekit.rpc import (
+    MAX_SENT_BYTES,
+    MAX_TAKEN_BYTES,
+    Sizes,
+    next_page_token,
+    read_page,
+    read_resume_token,
+    resume_token,
+)
 from servicekit.timestamps import moment
 
 Context = grpc.aio.ServicerContext[Any, Any]
+
+SIZES = {
+    "postflow.queue.v1.QueueService/BatchAddToQueue": Sizes(answer=MAX_SENT_BYTES),
+    "postflow.queue.v1.QueueService/ListDraftSlots": Sizes(answer=MAX_SENT_BYTES),
+    "postflow.queue.v1.QueueService/PlanQueue": Sizes(request=MAX_TAKEN_BYTES, answer=MAX_SENT_BYTES),
+    "postflow.queue.v1.QueueService/ReorderQueue": Sizes(request=MAX_TAKEN_BYTES),
+}
+"""A thousand drafts, or an order of ten thousand slots, take more than other messages."""
 
 
 class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
