@@ -1,11 +1,12 @@
 """Measures adding to queues: how the time of a call grows with the queue, and the rates of single and batch calls.
 
-The baseline of the rates is bare SQL that inserts the same rows in transactions of the same size, right after them.
+A rate is measured while the other services follow, and that of a batch also alone: a call begins once they have
+followed. The floor is bare SQL that inserts the same rows in transactions of the size of a call, right after them.
 """
 
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from statistics import median
@@ -26,7 +27,7 @@ _SHALLOW_ACCOUNTS = 30
 _CLIENTS, _BATCH_CLIENTS = 16, 4
 _ORGANIZATIONS, _ACCOUNTS_OF_EACH = 40, 10
 _WEEKLY_SLOTS = 84
-_ROUNDS = 3
+_ROUNDS, _CALLS_ALONE = 3, 9
 _ADDED, _IN_BATCHES = 5, 100
 """Drafts of each account in a round."""
 _WITH_BATCHES = [f"org-{number}" for number in range(10)]
@@ -36,12 +37,14 @@ _MOST_GROWTH, _MOST_PER_ADD, _MOST_PER_ITEM = 1.1, 2500.0, 100.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """Seconds per slot, those of the bare INSERT, and of CPU until its events have settled, of each round."""
+    """Seconds per slot of each round: of the calls, of the bare INSERT, and of CPU by process.
+
+    The CPU is that of everything until the events have settled.
+    """
 
     calls: list[float]
     bare: list[float]
-    queue_cpu: list[float]
-    cpu: list[float]
+    cpu: list[Mapping[str, float]]
 
 
 async def measure(depth: int, profiler: Profiler) -> list[Result]:
@@ -55,7 +58,8 @@ async def measure(depth: int, profiler: Profiler) -> list[Result]:
         accounts = await bench.accounts()
         single = await bench.single(accounts)
         batch = await bench.batch(accounts)
-    return [*growth(depth, deep, shallow), *rates(single, batch)]
+        alone = await bench.alone(accounts)
+    return [*growth(depth, deep, shallow), *rates(single, batch, alone)]
 
 
 def growth(depth: int, deep: Sequence[float], shallow: Sequence[float]) -> list[Result]:
@@ -72,22 +76,34 @@ def growth(depth: int, deep: Sequence[float], shallow: Sequence[float]) -> list[
     ]
 
 
-def rates(single: Rate, batch: Rate) -> list[Result]:
+def rates(single: Rate, batch: Rate, alone: Rate) -> list[Result]:
     each = f"AddToQueue, {_CLIENTS} clients, {_ORGANIZATIONS * _ACCOUNTS_OF_EACH} accounts"
-    return [
+    many = f"BatchAddToQueue of {BATCH:,}"
+    found = [
         *_rate(each, single, "slot", _MOST_PER_ADD, "bare INSERT of each slot"),
-        *_rate(f"BatchAddToQueue of {BATCH:,}", batch, "item", _MOST_PER_ITEM, f"bare INSERT of {BATCH:,} slots"),
+        *_rate(f"{many}, {_BATCH_CLIENTS} clients", batch, "item", _MOST_PER_ITEM, f"bare INSERT of {BATCH:,} slots"),
+        *_rate(f"{many}, alone", alone, "item", _MOST_PER_ITEM, f"bare INSERT of {BATCH:,} slots"),
     ]
+    return [*found, *_cpu("AddToQueue", single), *_cpu(many, batch), *_cpu(f"{many}, alone", alone)]
 
 
 def _rate(name: str, rate: Rate, what: str, target: float, note: str) -> list[Result]:
     taken, bare = median(rate.calls) * 1e6, median(rate.bare) * 1e6
+    wanted = 1e6 / target
     return [
         Result(name=name, value=taken, unit=f"us per {what}", target=target),
-        Result(name=f"{name}, rate", value=1e6 / taken, unit=f"{what}s a second"),
-        Result(name=f"{name} against the floor", value=taken, unit=f"us per {what}", baseline=bare, note=note),
-        Result(name=f"{name}, CPU of Queue's process", value=median(rate.queue_cpu) * 1e6, unit=f"us per {what}"),
-        Result(name=f"{name}, CPU of everything", value=median(rate.cpu) * 1e6, unit=f"us per {what}"),
+        Result(name=f"{name}, rate", value=1e6 / taken, unit=f"{what}s a second", baseline=wanted, note="the target"),
+        Result(name=f"{name}, against the floor", value=taken, unit=f"us per {what}", baseline=bare, note=note),
+    ]
+
+
+def _cpu(name: str, rate: Rate) -> list[Result]:
+    """Returns where the CPU goes, by process."""
+    by_process = {process: median(each[process] for each in rate.cpu) * 1e6 for process in rate.cpu[0]}
+    total = median(sum(each.values()) for each in rate.cpu) * 1e6
+    return [
+        Result(of=f"CPU of {name}", name=process, value=used, unit="us per slot")
+        for process, used in {**by_process, "all": total}.items()
     ]
 
 
@@ -133,14 +149,30 @@ class _Bench:
             "BatchAddToQueue", of_few, _IN_BATCHES, self._add_batches, at_once=BATCH, connections=_BATCH_CLIENTS
         )
 
+    async def alone(self, accounts: Sequence[Account]) -> Rate:
+        """Measures one call at a time: each finds all services idle."""
+        of_one = [account for account in accounts if account.organization_id == _WITH_BATCHES[0]]
+        of_each = BATCH // len(of_one)
+        return await self._rate(
+            "alone", of_one, of_each, self._add_batches, at_once=BATCH, connections=1, rounds=_CALLS_ALONE
+        )
+
     async def _rate(
-        self, name: str, accounts: Sequence[Account], of_each: int, add: Add, *, at_once: int, connections: int
+        self,
+        name: str,
+        accounts: Sequence[Account],
+        of_each: int,
+        add: Add,
+        *,
+        at_once: int,
+        connections: int,
+        rounds: int = _ROUNDS,
     ) -> Rate:
         _announce(name)
         await add(await self._drafts(accounts, of_each))
         await self._site.stored.analyze("queue")
-        rate = Rate(calls=[], bare=[], queue_cpu=[], cpu=[])
-        for _ in range(_ROUNDS):
+        rate = Rate(calls=[], bare=[], cpu=[])
+        for _ in range(rounds):
             posts = await self._drafts(accounts, of_each)
             processes = self._site.processes()
             async with self._profiler.recording(self._site.stack, f"queue-{name}"):
@@ -148,8 +180,7 @@ class _Bench:
                 slots = await add(posts)
                 rate.calls.append((time.perf_counter() - began) / len(posts))
                 used = await self._site.streams.settled(lambda: processes.since(cpu))  # noqa: B023 - awaited at once
-            rate.queue_cpu.append(used["queue"] / len(posts))
-            rate.cpu.append(sum(used.values()) / len(posts))
+            rate.cpu.append({process: seconds / len(posts) for process, seconds in used.items()})
             url = self._site.stack.database_urls["queue"]
             rate.bare.append(await bare_slots.inserted(url, slots, at_once=at_once, connections=connections))
         return rate
