@@ -6,7 +6,6 @@ Calls that are in flight at the same time share the statements.
 import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
 from typing import Protocol
@@ -19,6 +18,7 @@ from queue_service.domain.draft import Draft, DraftKey, KnownDraft
 from servicekit.faults import DeadlineExceeded, Fault, Unavailable
 from servicekit.gathering import Gathering
 from servicekit.pg.database import Database
+from servicekit.record import record
 from servicekit.run.transient import is_transient
 
 
@@ -26,7 +26,7 @@ class Drafts(Protocol):
     async def get_draft(self, organization_id: str, draft_id: str, *, is_optional: bool) -> Draft: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class FoundDraft:
     """A draft and the accounts that are to get slots: those asked for, or all of its targets'."""
 

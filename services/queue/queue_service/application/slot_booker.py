@@ -24,9 +24,10 @@ from queue_service.domain.slot import QueueSlot, SlotOrigin
 from queue_service.domain.taken_times import TakenTimes
 from servicekit.faults import Fault, Refused
 from servicekit.pg.database import Transaction
+from servicekit.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Reading:
     """A draft and the accounts that are to get slots, as a call has read them, in its trace.
 

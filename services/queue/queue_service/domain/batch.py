@@ -2,14 +2,15 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+from servicekit.record import record
 
 CHUNK = 250
 """The most items in a transaction: its locks are held for some ten milliseconds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Item:
     """A draft on one account, at the next free slot time or at a time of the caller's choice."""
 

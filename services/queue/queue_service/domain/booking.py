@@ -1,6 +1,5 @@
 """Making a slot for a draft at a place in an account's queue."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from queue_service.domain.account import AccountQueue
@@ -8,6 +7,7 @@ from queue_service.domain.draft import Draft
 from queue_service.domain.seat import seat_at
 from queue_service.domain.slot import HORIZON, QueueSlot, SlotOrigin, SlotState, SlotTarget
 from servicekit.faults import InvalidField
+from servicekit.record import record
 
 # How far in the past an exact time may lie, because clocks differ and requests take time.
 TOLERANCE = timedelta(minutes=1)
@@ -15,7 +15,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Place:
     """A free instant in the queue of an account, and where it comes from."""
 

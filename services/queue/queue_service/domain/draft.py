@@ -7,19 +7,20 @@ from typing import TypeAlias
 
 from queue_service.domain.slot import DRAFT_PUBLISHED, BlockingSlot
 from servicekit.faults import Refused
+from servicekit.record import record
 
 DraftKey: TypeAlias = tuple[str, str]
 """An organization and one of its drafts."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Target:
     social_account_id: str
     channel: str
     destination: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Draft:
     organization_id: str
     id: str
@@ -61,7 +62,7 @@ class Draft:
         return tuple(dict.fromkeys(asked)) or tuple(sorted(known))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class KnownDraft:
     """A draft with those of its accounts of which Queue knows that they are connected."""
 
@@ -78,7 +79,7 @@ class PublishedTarget:
     external_url: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class LockedDraft:
     """A draft as Queue knows it, with its live slots and the targets that have been sent, in the order of accounts."""
 

@@ -5,15 +5,16 @@ becomes free again, the times after it are still known to be taken: that is the 
 over filled slots, neither in a long queue nor after a cancellation in its middle.
 """
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from servicekit.record import record
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _Stretch = tuple[datetime, datetime]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Frontier:
     """No slot time before `search_from` is free, and none from `full_from` until `full_until`.
 

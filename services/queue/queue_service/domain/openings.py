@@ -7,7 +7,7 @@ for each category. A draft of a category takes a time of the first line only whe
 from bisect import bisect_left, insort
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from itertools import islice
@@ -19,6 +19,7 @@ from queue_service.domain.allocation import Occupancy
 from queue_service.domain.frontier import Frontier
 from queue_service.domain.slot import SPACING
 from queue_service.domain.slot_times import SlotTimes
+from servicekit.record import record
 
 _JUST_AFTER = timedelta(microseconds=1)
 
@@ -36,7 +37,7 @@ class Lack(StrEnum):
     NONE = "NONE"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Opening:
     """A free slot time. `skipped` is the one before it that a pending skip leaves empty."""
 

@@ -1,10 +1,10 @@
 """A queue slot: one instant at which one draft is sent to one or more targets of one account."""
 
-from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from enum import StrEnum
 
 from queue_service.domain.job import JobState
+from servicekit.record import record
 
 # Two live slots of an account lie at least this far apart.
 SPACING = timedelta(minutes=1)
@@ -68,7 +68,7 @@ COUNTED = LIVE | {SlotState.PUBLISHED, SlotState.PARTIALLY_PUBLISHED, SlotState.
 DRAFT_PUBLISHED = "DRAFT_PUBLISHED"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class SlotTarget:
     """One target of a slot with its job as Publisher announced it; `job_version` is 0 until the first announcement."""
 
@@ -84,7 +84,7 @@ class SlotTarget:
     publish_time: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class BlockingSlot:
     """A live slot that prevents a new one."""
 
@@ -102,7 +102,7 @@ class BlockingSlot:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class QueueSlot:
     organization_id: str
     id: str
