@@ -10,36 +10,42 @@ from queue_service.domain.requested_time import RefusedTime
 from queue_service.domain.slot import CancelReason, MoveReason, QueueSlot
 from queue_service.wire.targets import target
 from servicekit.pg.outbox import Announcement
-from servicekit.timestamps import timestamp
+from servicekit.timestamps import put, timestamp
 from topology import events_subject
+
+_SLOTS = events_subject("queue", "slot")
 
 
 def slot_scheduled(slot: QueueSlot) -> Announcement:
+    message = queue_events_pb2.SlotScheduled(
+        organization_id=slot.organization_id,
+        slot_id=slot.id,
+        revision=slot.revision,
+        draft_id=slot.draft_id,
+        social_account_id=slot.social_account_id,
+        time_zone=slot.time_zone,
+        nominal_local_time=_nominal(slot.nominal),
+        slot_sequence=slot.sequence,
+        content_revision=slot.content_revision,
+    )
+    put(message.schedule_time, slot.schedule_time)
+    put(message.not_after, slot.not_after)
+    for each in slot.targets:
+        message.targets.add(
+            social_account_id=slot.social_account_id, channel=each.channel, destination=each.destination
+        )
     return Announcement(
-        subject=events_subject("queue", "slot"),
+        subject=_SLOTS,
         organization_id=slot.organization_id,
         aggregate_id=slot.id,
-        message=queue_events_pb2.SlotScheduled(
-            organization_id=slot.organization_id,
-            slot_id=slot.id,
-            revision=slot.revision,
-            draft_id=slot.draft_id,
-            social_account_id=slot.social_account_id,
-            targets=[target(slot.social_account_id, each.channel, each.destination) for each in slot.targets],
-            schedule_time=timestamp(slot.schedule_time),
-            time_zone=slot.time_zone,
-            nominal_local_time=_nominal(slot.nominal),
-            slot_sequence=slot.sequence,
-            not_after=timestamp(slot.not_after),
-            content_revision=slot.content_revision,
-        ),
+        message=message,
         traceparent=slot.traceparent,
     )
 
 
 def slot_moved(slot: MovedSlot) -> Announcement:
     return Announcement(
-        subject=events_subject("queue", "slot"),
+        subject=_SLOTS,
         organization_id=slot.organization_id,
         aggregate_id=slot.id,
         message=queue_events_pb2.SlotMoved(
@@ -63,7 +69,7 @@ def slot_moved(slot: MovedSlot) -> Announcement:
 
 def slot_canceled(slot: CanceledSlot) -> Announcement:
     return Announcement(
-        subject=events_subject("queue", "slot"),
+        subject=_SLOTS,
         organization_id=slot.organization_id,
         aggregate_id=slot.id,
         message=queue_events_pb2.SlotCanceled(

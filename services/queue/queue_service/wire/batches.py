@@ -7,7 +7,7 @@ from google.rpc.code_pb2 import Code
 from postflow.queue.v1 import queue_service_pb2
 from queue_service.domain.batch import Item
 from queue_service.domain.slot import QueueSlot
-from queue_service.wire.slots import queue_slot
+from queue_service.wire.slots import write_slot
 from servicekit.faults import Fault
 from servicekit.pg.ledger import Call
 from servicekit.timestamps import moment
@@ -28,7 +28,10 @@ def items(request: queue_service_pb2.BatchAddToQueueRequest) -> tuple[Item, ...]
 
 
 def item_results(outcomes: Iterable[QueueSlot | Fault]) -> Response:
-    return Response(results=map(_result, outcomes))
+    response = Response()
+    for outcome in outcomes:
+        _write(response.results.add(), outcome)
+    return response
 
 
 def in_chunks(
@@ -40,20 +43,17 @@ def in_chunks(
         method=call.method,
         request_id=call.request_id,
         request_digest=call.request_digest,
-        answer=lambda outcomes: list(map(_result, outcomes)),
+        answer=lambda outcomes: item_results(outcomes).results,
         encode=lambda results: Response(results=results).SerializeToString(),
-        decode=lambda encoded: list(Response.FromString(encoded).results),
+        decode=lambda encoded: Response.FromString(encoded).results,
     )
 
 
-def _result(outcome: QueueSlot | Fault) -> Result:
+def _write(result: Result, outcome: QueueSlot | Fault) -> None:
     if not isinstance(outcome, Fault):
-        return Result(queue_slot=queue_slot(outcome))
-    return Result(
-        error=queue_service_pb2.QueueItemError(
-            code=Code.Value(outcome.code),
-            reason=outcome.reason,
-            message=outcome.message,
-            metadata=outcome.metadata,
-        )
-    )
+        write_slot(result.queue_slot, outcome)
+        return
+    result.error.code = Code.Value(outcome.code)
+    result.error.reason = outcome.reason
+    result.error.message = outcome.message
+    result.error.metadata.update(outcome.metadata)
