@@ -19,7 +19,7 @@ def test_growth_is_the_ratio_of_the_medians() -> None:
     assert not grown.meets_target
 
 
-def test_a_rate_is_the_median_of_its_rounds_beside_its_target_and_its_floor() -> None:
+def test_a_rate_is_the_median_of_its_rounds_beside_target_and_floor() -> None:
     found = {result.name: result for result in rates(SLOW, SLOW, FAST) if not result.of}
     alone = found["BatchAddToQueue of 1,000, alone"]
     assert (round(alone.value, 6), alone.meets_target) == (100, True)

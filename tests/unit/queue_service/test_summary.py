@@ -44,6 +44,19 @@ def test_earlier_times_are_left_out_once_the_time_has_come() -> None:
     assert "could not be read" in summed_up(slot_of(), passed=None)
 
 
+@pytest.mark.parametrize(
+    ("reasons", "text"),
+    [
+        ([PassReason.FILLED], "The slot time before it is filled."),
+        ([PassReason.FILLED] * 2, "The 2 slot times before it are filled."),
+        ([PassReason.GAP] * 50, "The latest 50 slot times before it are free now."),
+        ([PassReason.GAP, PassReason.FILLED], "Of the 2 slot times before it, 1 is filled and 1 is free now."),
+    ],
+)
+def test_earlier_times_are_counted_only_if_their_reasons_differ(reasons: list[PassReason], text: str) -> None:
+    assert text in summed_up(slot_of(), passed=tuple(PassedTime(START, reason) for reason in reasons))
+
+
 def test_an_overdue_slot_says_how_late_it_is() -> None:
     text = summed_up(slot_of(), now=DUE + timedelta(minutes=2))
     assert "It is overdue by 2 minutes, and has not been handed to Publisher." in text
@@ -103,6 +116,13 @@ def test_the_posts_of_a_slot_that_was_canceled_before_do_nothing(state: JobState
     text = summed_up(slot_of(target(state), state=SlotState.CANCELED, state_reason="REMOVED"))
     assert "post" not in text
     assert text.endswith("RemoveFromQueue canceled it.")
+
+
+def test_a_slot_whose_posts_somebody_took_back_has_not_lost_its_targets() -> None:
+    post = target(JobState.CANCELED, "TAKEN_BACK")
+    text = summed_up(slot_of(post, target(None), state=SlotState.CANCELED))
+    assert text.endswith("Its posts were taken back from Publisher by CancelPostJobs.")
+    assert "removed" not in text
 
 
 @pytest.mark.parametrize("state", list(JobState))

@@ -32,7 +32,7 @@ async def test_times_before_a_slot_are_filled_by_others(queue: "Queue") -> None:
         (NOON + DAY, "FILLED", slots[1], "d1"),
     ]
     assert "AddToQueue gave it this time: the next free slot time" in found.summary
-    assert "Of the 2 slot times before it, 2 are filled." in found.summary
+    assert "The 2 slot times before it are filled." in found.summary
     assert "on account page at 2026-03-04 12:00:00 UTC." in found.summary
 
 
@@ -87,7 +87,7 @@ async def test_only_the_latest_fifty_times_are_explained(queue: "Queue") -> None
     found = await explained(queue, slot_id)
     assert [each.time for each in found.passed_times] == [NOON + number * DAY for number in range(50, 100)]
     assert set(passed(found)) == {"FILLED"}
-    assert "Of the latest 50 slot times before it, 50 are filled." in found.summary
+    assert "The latest 50 slot times before it are filled." in found.summary
     assert queue.schedule.asked == 2
 
 

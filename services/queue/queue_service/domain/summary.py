@@ -40,6 +40,8 @@ _CANCELED = {
     "DRAFT_PUBLISHED": "an earlier slot of the draft had sent its targets",
     "NEEDS_ATTENTION": "an earlier slot of the draft may have sent its targets, which a person must find out first",
     "": "its targets were removed from the draft",
+    # Queue gives a slot that it takes back itself a reason of its own.
+    "TAKEN_BACK": "its posts were taken back from Publisher by CancelPostJobs",
 }
 _PASSED = {
     PassReason.FILLED: "filled",
@@ -150,7 +152,9 @@ def _ended(slot: QueueSlot) -> list[str]:
 
 def _reason_of_end(slot: QueueSlot) -> Iterator[str]:
     if slot.state is SlotState.CANCELED:
-        yield _CANCELED.get(slot.state_reason, f"it has the reason {slot.state_reason}")
+        is_taken_back = any(target.state_reason == "TAKEN_BACK" for target in slot.targets)
+        reason = slot.state_reason or ("TAKEN_BACK" if is_taken_back else "")
+        yield _CANCELED.get(reason, f"it has the reason {reason}")
     elif slot.state is SlotState.MISSED:
         yield f"its latest time was {instant(slot.not_after)}"
 
@@ -179,13 +183,24 @@ def _earlier_times(passed: Sequence[PassedTime] | None) -> str:
     if not passed:
         return "there is no earlier slot time from now on"
     counts = Counter(each.reason for each in passed)
+    if len(counts) == 1:
+        return f"{_before(len(passed))} {_PASSED[passed[0].reason]}"
     parts = [
         f"{counts[reason]} {'is' if counts[reason] == 1 else 'are'} {what}"
         for reason, what in _PASSED.items()
         if reason in counts
     ]
-    latest = "latest " if len(passed) == MOST_PASSED else ""
-    return f"of the {latest}{counted(len(passed), 'slot time')} before it, {listed(parts)}"
+    return f"of the {_latest(len(passed))}{len(passed)} slot times before it, {listed(parts)}"
+
+
+def _before(number: int) -> str:
+    if number == 1:
+        return "the slot time before it is"
+    return f"the {_latest(number)}{number} slot times before it are"
+
+
+def _latest(number: int) -> str:
+    return "latest " if number == MOST_PASSED else ""
 
 
 def _name(target: SlotTarget) -> str:
