@@ -20,6 +20,7 @@ from queue_service.domain.planned_change import (
     PlannedShuffle,
 )
 from queue_service.domain.planning import Plan, PlannedSlot
+from queue_service.wire.choices import nothing_chosen
 from queue_service.wire.pauses import overdue_policy
 from queue_service.wire.rearrangements import destination, order
 from queue_service.wire.schedules import weekly_slot
@@ -36,7 +37,7 @@ _Request = queue_service_pb2.PlanQueueRequest
 def planned_change(request: _Request) -> PlannedChange:
     kind = request.WhichOneof("change")
     if kind is None or (kind == "clear" and not request.clear):
-        raise InvalidField("change", "is required")
+        raise nothing_chosen(request, "change")
     with fields_of(request):
         return _CHANGES[kind](request)
 

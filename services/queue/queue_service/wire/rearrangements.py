@@ -4,8 +4,8 @@ from postflow.queue.v1 import queue_service_pb2
 from queue_service.domain.moving import Before, Destination, ToBottom, ToTime, ToTop
 from queue_service.domain.rearranged import Cleared, Rearranged
 from queue_service.domain.reordering import Order
+from queue_service.wire.choices import nothing_chosen
 from queue_service.wire.slots import queue_slot
-from servicekit.faults import InvalidField
 from servicekit.timestamps import moment
 
 
@@ -24,7 +24,7 @@ def destination(message: queue_service_pb2.MoveSlotRequest | queue_service_pb2.P
         case "schedule_time":
             return ToTime(moment(message.schedule_time))
         case _:
-            raise InvalidField("destination", "is required")
+            raise nothing_chosen(message, "destination")
 
 
 def reorder_queue_response(done: Rearranged) -> queue_service_pb2.ReorderQueueResponse:
