@@ -116,6 +116,10 @@ async def test_slots_are_listed_by_draft(rig: "Rig") -> None:
     ("request_", "field"),
     [
         (GetQueueRequest(organization_id="acme"), "social_account_id"),
+        (
+            ListQueueSlotsRequest(organization_id="acme", start_time=timestamp(DAYS[1]), end_time=timestamp(DAYS[0])),
+            "end_time",
+        ),
         (ListDraftSlotsRequest(organization_id="acme"), "draft_ids"),
         (ListDraftSlotsRequest(organization_id="acme", draft_ids=["d1", "no such id!"]), "draft_ids[1]"),
         (ListDraftSlotsRequest(organization_id="acme", draft_ids=[f"d{n}" for n in range(101)]), "draft_ids"),

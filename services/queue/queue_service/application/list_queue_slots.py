@@ -6,7 +6,7 @@ from datetime import datetime
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_service.adapters.postgres.slots import list_slots
-from queue_service.domain.listing import Filter, Position
+from queue_service.domain.listing import Filter, Position, check_span
 from queue_service.domain.policy import MOST_LEAD
 from queue_service.domain.slot import QueueSlot, SlotState
 from servicekit.pg.clock import DatabaseClock
@@ -26,6 +26,7 @@ class ListQueueSlots:
         self._clock = clock
 
     async def __call__(self, wanted: Filter, *, after: Position, size: int) -> SlotPage:
+        check_span(wanted)
         async with self._database.read() as connection:
             until = await self._dispatched_until(connection, wanted)
             slots = await list_slots(connection, wanted, after=after, size=size + 1, dispatched_until=until)

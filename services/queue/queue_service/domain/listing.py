@@ -6,6 +6,7 @@ from datetime import datetime
 
 from queue_service.domain.frontier import EPOCH
 from queue_service.domain.slot import LIVE, SlotState
+from servicekit.faults import InvalidField
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,12 @@ class Position:
         if wanted.start_time is None or wanted.start_time <= self.schedule_time:
             return self
         return Position(schedule_time=wanted.start_time)
+
+
+def check_span(wanted: Filter) -> None:
+    """Refuses instants in the wrong order, which would select nothing."""
+    if wanted.start_time is not None and wanted.end_time is not None and wanted.end_time < wanted.start_time:
+        raise InvalidField("end_time", "is before the start_time")
 
 
 def list_states(states: Iterable[SlotState]) -> list[str]:
