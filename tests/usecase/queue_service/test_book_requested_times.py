@@ -7,9 +7,11 @@ from itertools import permutations
 from typing import TYPE_CHECKING
 
 from postflow.queue.v1.queue_events_pb2 import SLOT_MOVE_REASON_DRAFT_TIME
+from queue_service.adapters.postgres.accounts import lock_queues
 from queue_service.domain.draft import Draft, SavedDraft, Target
 from queue_service.domain.job import JobState
 from servicekit.faults import Refused
+from servicekit.pg.database import Database, Transaction
 from testkit.clocks import START
 from tests.usecase.queue_service.steps import channels, send_and_end, slots_of
 
@@ -216,5 +218,23 @@ async def test_calls_and_announcements_that_meet_keep_slots_apart(queue: "Queue"
 
 async def test_of_several_announcements_in_a_batch_only_the_newest_asks(queue: "Queue") -> None:
     await queue.apply(queue.follow_drafts, asking(version=1), asking(version=3, time=LATER), asking(version=2))
+    assert await booked(queue) == {("d1", "page"): (LATER, "DRAFT", 1)}
+    assert await refused(queue) == []
+
+
+async def test_an_older_announcement_asks_for_nothing_once_a_newer_one_is_stored(
+    queue: "Queue", database: Database
+) -> None:
+    """The older one is waiting for the lock of another account."""
+    await queue.put_schedule("group")
+
+    async def hold(tx: Transaction) -> None:
+        await lock_queues(tx, [("acme", "group")])
+        group.create_task(queue.apply(queue.follow_drafts, asking("d1", "group", "page")))
+        await queue.until_waiting()
+        await queue.apply(queue.follow_drafts, asking("d1", "page", version=2, time=LATER))
+
+    async with asyncio.TaskGroup() as group:
+        await database.run(hold)
     assert await booked(queue) == {("d1", "page"): (LATER, "DRAFT", 1)}
     assert await refused(queue) == []

@@ -96,13 +96,16 @@ class RequestedTimes:
         if not asking.requests:
             return
         drafts = await lock_drafts(tx, asking.drafts)
+        stored = await find_asked_before(tx, drafts.keys())
+        # A newer announcement may have been saved before the locks: that one has asked for what the draft wants.
+        requests = [each for each in asking.requests if each.draft_version == stored[each.draft].version]
         locked = _Locked(
             drafts=drafts,
             live=await find_live_slots(tx, drafts.keys()),
-            taken=TakenTimes(await find_near(tx, [(each.account, each.schedule_time) for each in asking.requests])),
+            taken=TakenTimes(await find_near(tx, [(each.account, each.schedule_time) for each in requests])),
             queues=dict(asking.queues),
         )
-        for request in asking.requests:
+        for request in requests:
             self._answer(request, locked, now)
         await self._record.store(tx, locked.booked, now)
         await self._move_all(tx, locked, now)
@@ -110,8 +113,6 @@ class RequestedTimes:
 
     def _answer(self, request: Request, locked: _Locked, now: datetime) -> None:
         draft = locked.drafts[request.draft]
-        if request.social_account_id not in draft.draft.account_ids:
-            return  # a newer announcement was saved before the locks
         unpublished = draft.draft.without({each.target for each in draft.published})
         live = locked.live.get((request.draft, request.social_account_id))
         decided = answer(
