@@ -54,9 +54,9 @@ async def test_the_database_refuses_invalid_rows(database: Database, row: dict[s
 
 async def test_a_row_of_the_previous_release_has_no_window_and_no_spacing(database: Database) -> None:
     row = {"slots": "array[0]", "cap": "0", "version": "1", "columns": "", "values": ""}
-    async with database.statement() as connection:
-        await connection.execute(text(_INSERT.format_map(row)))
-        schedule = await find_schedule(connection, "acme", "page")
+    async with database.transaction() as tx:
+        await tx.connection.execute(text(_INSERT.format_map(row)))
+        schedule = await find_schedule(tx, "acme", "page")
     assert schedule is not None
     assert (schedule.timetable.send_window, schedule.timetable.min_spacing) == (None, timedelta())
     assert (schedule.tzdata_version, schedule.delete_time) == ("", None)

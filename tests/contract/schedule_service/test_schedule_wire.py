@@ -166,7 +166,20 @@ def test_a_slot_without_its_ids_or_its_time_is_malformed(event: SlotEvent, field
     assert refusal.value.reason == "MALFORMED_EVENT"
 
 
-@pytest.mark.parametrize("wall", ["noon", "2026-03-02", "2026-02-30T10:00", "2026-03-02T10:00:00Z", "0000-01-01T00:00"])
+@pytest.mark.parametrize(
+    "wall",
+    [
+        "noon",
+        "2026-03-02",
+        "2026-02-30T10:00",
+        "2026-03-02T10:00:00Z",
+        "0000-01-01T00:00",
+        "2026-W10-1T10:00",
+        "2026-03-02 10:00",
+        "2026-03-02T10:00+01:00",
+        "2026-03-02T10:00:30",
+    ],
+)
 def test_a_slot_with_an_invalid_wall_clock_time_is_malformed(wall: str) -> None:
     event = SlotMoved.FromString(SLOT_MOVED)
     event.nominal_local_time = wall

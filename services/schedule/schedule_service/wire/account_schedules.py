@@ -27,6 +27,7 @@ from schedule_service.wire.civil_times import (
 )
 from servicekit.faults import InvalidField
 from servicekit.pg.outbox import Announcement
+from servicekit.timestamps import put
 from topology import events_subject
 
 _ENCODED_AT_ONCE = 100
@@ -111,8 +112,8 @@ async def find_slot_times_response(schedule: AccountSchedule, found: SlotTimes |
     for first in range(0, len(found.times), _ENCODED_AT_ONCE):
         if first:
             await asyncio.sleep(0)
-        times = found.times[first : first + _ENCODED_AT_ONCE]
-        response.slot_times.extend(_slot_time(each, timetable) for each in times)
+        for each in found.times[first : first + _ENCODED_AT_ONCE]:
+            _write(response.slot_times.add(), each, timetable)
     return response
 
 
@@ -127,18 +128,17 @@ def check_send_window_response(schedule: AccountSchedule, state: WindowState) ->
     )
 
 
-def _slot_time(occurrence: Occurrence, timetable: Timetable) -> account_schedule_pb2.SlotTime:
+def _write(message: account_schedule_pb2.SlotTime, occurrence: Occurrence, timetable: Timetable) -> None:
+    """Fills a message in place: a time that is made and then copied costs three times as much."""
     local, window = occurrence.local, timetable.send_window
-    return account_schedule_pb2.SlotTime(
-        time=occurrence.instant,
-        local_date=local.date().isoformat(),
-        local_time=local.time().isoformat("minutes"),
-        utc_offset_seconds=int(occurrence.offset.total_seconds()),
-        shifted=occurrence.shifted,
-        outside_send_window=window is not None and not window.contains(local),
-        nominal_local_time=occurrence.nominal.isoformat(timespec="minutes"),
-        category_id=timetable.category_of(occurrence.slot),
-    )
+    put(message.time, occurrence.instant)
+    message.local_date = local.date().isoformat()
+    message.local_time = local.time().isoformat("minutes")
+    message.utc_offset_seconds = int(occurrence.offset.total_seconds())
+    message.shifted = occurrence.shifted
+    message.outside_send_window = window is not None and not window.contains(local)
+    message.nominal_local_time = (occurrence.nominal if occurrence.shifted else local).isoformat(timespec="minutes")
+    message.category_id = timetable.category_of(occurrence.slot)
 
 
 def _send_window(message: account_schedule_pb2.AccountSchedule) -> SendWindow | None:

@@ -30,6 +30,13 @@ def _nominal(text: str) -> datetime | None:
     if not text:
         return None
     try:
-        return datetime.strptime(text, "%Y-%m-%dT%H:%M")  # noqa: DTZ007 - a wall-clock time has no zone
-    except ValueError as error:
-        raise InvalidRequest("MALFORMED_EVENT", f"a slot with the wall-clock time {text!r}") from error
+        nominal = datetime.fromisoformat(text)  # a fifth of the time of strptime, but it reads other formats, too
+    except ValueError:
+        raise _malformed(text) from None
+    if nominal.tzinfo or nominal.isoformat(timespec="minutes") != text:
+        raise _malformed(text)
+    return nominal
+
+
+def _malformed(text: str) -> InvalidRequest:
+    return InvalidRequest("MALFORMED_EVENT", f"a slot with the wall-clock time {text!r}")

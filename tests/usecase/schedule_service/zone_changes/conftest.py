@@ -211,7 +211,7 @@ class Drift:
             nominal=nominal,
         )
         async with self.database.transaction() as tx:
-            await save_slots(tx.connection, [replace(slot, **changes)])  # type: ignore[arg-type]
+            await save_slots(tx, [replace(slot, **changes)])  # type: ignore[arg-type]
 
     async def set_release(self, release: str, account: str = "page") -> None:
         """Changes the schedule to one that a process of that release announced last."""
@@ -232,8 +232,8 @@ class Drift:
             await tx.connection.execute(statement, {"account": account})
 
     async def stored_schedule(self, account: str = "page", organization: str = "acme") -> AccountSchedule:
-        async with self.database.read() as connection:
-            found = await find_schedule(connection, organization, account)
+        async with self.database.read_session() as session:
+            found = await find_schedule(session, organization, account)
         assert found is not None
         return found
 

@@ -43,11 +43,11 @@ async def test_posts_at_former_slots_of_a_schedule_make_it_move(drift: "Drift") 
         organization_id="acme", slot_id="s", social_account_id="page", revision=1, schedule_time=NOW + timedelta(days=2)
     )
     async with drift.database.transaction() as tx:
-        await save_slots(tx.connection, [slot])
+        await save_slots(tx, [slot])
     assert await drift.listed() == []
     in_winter = replace(slot, revision=2, schedule_time=NOW + timedelta(days=40))
     async with drift.database.transaction() as tx:
-        await save_slots(tx.connection, [in_winter])
+        await save_slots(tx, [in_winter])
     (change,) = await drift.listed()
     assert change.moved_times == ()
     assert (await drift.apply()).moved[Kind.ACCOUNT_SCHEDULE] == 1

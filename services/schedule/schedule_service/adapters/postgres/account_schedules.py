@@ -10,6 +10,8 @@ from civil.windows import SendWindow
 from civil.zones import stored_zone
 from schedule_service.adapters.postgres.weekly_slots import minutes, slots
 from schedule_service.domain.calendars.account_schedule import AccountSchedule, Timetable
+from servicekit.pg.session import Row as HotRow
+from servicekit.pg.session import Session, Statement
 
 _MINUTES_OF_DAY = 24 * 60
 
@@ -20,7 +22,7 @@ _SELECT = """
     from account_schedule
 """
 _LAST = text(f"{_SELECT} where organization_id = :organization_id and social_account_id = :social_account_id")
-_FIND = text(f"{_LAST.text} and delete_time is null")
+_FIND = Statement(f"{_LAST.text} and delete_time is null")
 _PAGE = text(f"""
     {_SELECT} where organization_id = :organization_id and social_account_id > :after and delete_time is null
     order by social_account_id limit :size
@@ -47,11 +49,10 @@ _SAVE = text("""
 """)
 
 
-async def find_schedule(
-    connection: AsyncConnection, organization_id: str, social_account_id: str
-) -> AccountSchedule | None:
+async def find_schedule(session: Session, organization_id: str, social_account_id: str) -> AccountSchedule | None:
+    """Returns the live schedule of the account, which Queue asks for with each call that adds to a queue."""
     names = {"organization_id": organization_id, "social_account_id": social_account_id}
-    row = (await connection.execute(_FIND, names)).one_or_none()
+    row = await session.fetch_row(_FIND, names)
     return _schedule(row) if row else None
 
 
@@ -111,7 +112,7 @@ def _columns(schedule: AccountSchedule) -> dict[str, object]:
     }
 
 
-def _schedule(row: Row[Any]) -> AccountSchedule:
+def _schedule(row: Row[Any] | HotRow) -> AccountSchedule:
     weekly_slots = slots(row.weekly_slots)
     kept = dict(zip(slots(row.kept_slots), row.kept_for, strict=True))
     return AccountSchedule(
@@ -147,7 +148,7 @@ def _window_columns(window: SendWindow | None) -> dict[str, object]:
     }
 
 
-def _window(row: Row[Any]) -> SendWindow | None:
+def _window(row: Row[Any] | HotRow) -> SendWindow | None:
     if not row.window_days:
         return None
     end = None if row.window_end == _MINUTES_OF_DAY else time(row.window_end // 60, row.window_end % 60)

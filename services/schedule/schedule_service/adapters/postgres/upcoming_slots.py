@@ -7,8 +7,10 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schedule_service.domain.calendars.upcoming_slot import MOST_COUNTED, NominalSlot, SlotsAhead, UpcomingSlot
+from servicekit.pg.database import Transaction
+from servicekit.pg.session import Statement
 
-_SAVE = text("""
+_SAVE = Statement("""
     insert into upcoming_slot as known (organization_id, slot_id, social_account_id, revision, schedule_time, time_zone,
         nominal_local_time)
     select * from unnest(cast(:organization_ids as text[]), cast(:slot_ids as text[]),
@@ -65,12 +67,12 @@ _DELETE_PAST = text("""
 """)
 
 
-async def save_slots(connection: AsyncConnection, slots: Sequence[UpcomingSlot]) -> None:
+async def save_slots(tx: Transaction, slots: Sequence[UpcomingSlot]) -> None:
     """Saves slots, each given once, in the order of their keys, so that two writers cannot deadlock.
 
     A canceled slot counts for no account, but its row stays until its time: older events may follow.
     """
-    await connection.execute(
+    await tx.execute(
         _SAVE,
         {
             "organization_ids": [slot.organization_id for slot in slots],

@@ -23,10 +23,10 @@ class CheckSendWindow:
 
     async def __call__(self, *, organization_id: str, social_account_id: str, time: datetime | None) -> CheckedWindow:
         """Checks the window at `time`, or now."""
-        async with self._database.read() as connection:
-            instant = time or await self._clock.now(connection)
+        async with self._database.read_session() as session:
+            instant = time or await self._clock.now(session)
             require_in_reach(instant, "time")
-            schedule = found(await find_schedule(connection, organization_id, social_account_id), social_account_id)
+            schedule = found(await find_schedule(session, organization_id, social_account_id), social_account_id)
         if schedule.timetable.send_window:
             require_times(schedule)
         return CheckedWindow(schedule, window_state(schedule.timetable, instant))

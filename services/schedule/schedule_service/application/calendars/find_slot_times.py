@@ -37,10 +37,10 @@ class FindSlotTimes:
         With a `category_id`, only times of weekly slots that are kept for it or, if it is empty, for no category.
         Returns no times if `known` is the current edition, because the caller has them already.
         """
-        async with self._database.read() as connection:
-            now = after or await self._clock.now(connection)  # A given start needs no clock.
+        async with self._database.read_session() as session:
+            now = after or await self._clock.now(session)  # A given start needs no clock.
             wanted = search(after=after, before=before, count=count, category_id=category_id, now=now)
-            schedule = found(await find_schedule(connection, organization_id, social_account_id), social_account_id)
+            schedule = found(await find_schedule(session, organization_id, social_account_id), social_account_id)
         require_times(schedule)
         if edition(schedule) == known:
             return FoundSlotTimes(schedule, None)

@@ -13,7 +13,7 @@ _BATCH = 5000
 
 
 async def follow_slots(tx: Transaction, received: Sequence[UpcomingSlot], _now: datetime) -> None:
-    await save_slots(tx.connection, newest(received))
+    await save_slots(tx, newest(received))
 
 
 class DeletePastSlots:

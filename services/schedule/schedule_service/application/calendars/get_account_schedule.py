@@ -10,5 +10,5 @@ class GetAccountSchedule:
         self._database = database
 
     async def __call__(self, *, organization_id: str, social_account_id: str) -> AccountSchedule:
-        async with self._database.read() as connection:
-            return found(await find_schedule(connection, organization_id, social_account_id), social_account_id)
+        async with self._database.read_session() as session:
+            return found(await find_schedule(session, organization_id, social_account_id), social_account_id)
