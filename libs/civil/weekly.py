@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
+from civil.windows import SendWindow
 from civil.zones import DAY, EARLIEST, LATEST, ZERO, Stretch, Zone, in_utc
 
 _WEEK = 7 * DAY
@@ -28,6 +29,10 @@ class WeeklySlot:
     def __post_init__(self) -> None:
         if not (0 <= self.day <= 6 and 0 <= self.hour <= 23 and 0 <= self.minute <= 59):
             raise ValueError(f"not a time of the week: day {self.day}, {self.hour}:{self.minute}")
+
+    def is_within(self, window: SendWindow) -> bool:
+        """Returns whether the slot's own time is in the window; its occurrences are, too, unless they are shifted."""
+        return window.has(self.day, time(self.hour, self.minute))
 
     @property
     def since_sunday(self) -> timedelta:
@@ -72,13 +77,19 @@ _Week: TypeAlias = tuple[tuple[timedelta, WeeklySlot], ...]
 
 
 def occurrences(
-    slots: Iterable[WeeklySlot], zone: Zone, *, after: datetime, until: datetime | None = None
+    slots: Iterable[WeeklySlot],
+    zone: Zone,
+    *,
+    after: datetime,
+    until: datetime | None = None,
+    within: SendWindow | None = None,
 ) -> Iterator[Occurrence]:
-    """Yields every occurrence with `after` < instant <= `until`, in time order.
+    """Yields every occurrence with `after` < instant <= `until`, in time order; with a window, only those in it.
 
     Without `until` they continue to the end of the calendar; without slots there are none.
     """
-    week = _week(tuple(slots))
+    slots = tuple(slots)
+    week, open_week = _week(slots), _open_week(slots, within)
     if not week:
         return
     start, end = _just_after(after), LATEST if until is None else _just_after(until)
@@ -87,13 +98,23 @@ def occurrences(
         jump = stretch.jump
         settled = stretch.start + abs(jump)
         if jump > ZERO:
-            yield from (found for found in _after_gap(week, stretch, settled) if start <= found.instant < end)
-        yield from _read(week, max(settled, start), min(stretch.end, end), stretch.offset)
+            yield from (
+                found
+                for found in _after_gap(week, stretch, settled)
+                if start <= found.instant < end and (within is None or within.contains(found.local))
+            )
+        yield from _read(open_week, max(settled, start), min(stretch.end, end), stretch.offset)
 
 
 @lru_cache(maxsize=1024)
 def _week(slots: tuple[WeeklySlot, ...]) -> _Week:
     return tuple(sorted({slot.since_sunday: slot for slot in slots}.items()))
+
+
+@lru_cache(maxsize=1024)
+def _open_week(slots: tuple[WeeklySlot, ...], window: SendWindow | None) -> _Week:
+    """Returns the slots whose own times are in the window, so that a search passes over all others at no cost."""
+    return _week(slots if window is None else tuple(slot for slot in slots if slot.is_within(window)))
 
 
 def _after_gap(week: _Week, stretch: Stretch, settled: datetime) -> list[Occurrence]:
@@ -115,6 +136,8 @@ def _date_is_missing(jumped_over: Occurrence, start: datetime, settled: datetime
 
 def _read(week: _Week, start: datetime, end: datetime, offset: timedelta) -> Iterator[Occurrence]:
     """Yields the slots in [start, end), all of which has this offset."""
+    if not week:
+        return
     local = start + offset
     sunday = datetime.combine(local, _MIDNIGHT, UTC) - DAY * (local.isoweekday() % 7) - offset
     slots = week[bisect_left(week, (start - sunday,)) :]

@@ -39,9 +39,11 @@ class SendWindow:
     def contains(self, local_time: datetime) -> bool:
         """Returns whether this wall-clock time (naive) is in the window."""
         assert local_time.tzinfo is None, "a wall-clock time is a naive datetime"
-        if local_time.isoweekday() % 7 not in self.days:
-            return False
-        return self.start <= local_time.time() and (self.end is None or local_time.time() < self.end)
+        return self.has(local_time.isoweekday() % 7, local_time.time())
+
+    def has(self, day: int, local_time: time) -> bool:
+        """Returns whether this time of this day of the week (0 is Sunday) is in the window."""
+        return day in self.days and self.start <= local_time and (self.end is None or local_time < self.end)
 
 
 class Opening(NamedTuple):

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from datetime import date, timedelta
+from datetime import date, time, timedelta
 from itertools import pairwise
 
 import pytest
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from civil.days import day_bounds, local_day
 from civil.weekly import Occurrence, WeeklySlot, occurrences
+from civil.windows import SendWindow
 from civil.zones import find_zone
 from testkit.zones.wall_clock import (
     DAY,
@@ -126,6 +127,42 @@ weekly_slots = st.builds(
 def test_any_slots_in_any_zone(moment: tuple[str, int], slots: list[WeeklySlot], length: int) -> None:
     name, after = moment
     assert asked(slots, name, after, after + length) == answers(slots, clock(name), after, after + length)
+
+
+times_of_day = st.builds(time, st.integers(0, 23), st.sampled_from([0, 1, 15, 30, 45, 59]))
+windows = st.builds(
+    lambda days, ends, is_until_midnight: SendWindow(
+        days=days, start=min(ends), end=None if is_until_midnight else max(ends)
+    ),
+    st.frozensets(st.integers(0, 6), min_size=1),
+    st.lists(times_of_day, min_size=2, max_size=2, unique=True),
+    st.booleans(),
+)
+
+
+@settings(deadline=None, max_examples=500)
+@given(moments(), st.lists(weekly_slots, max_size=40), windows, st.integers(0, 20 * DAY))
+def test_a_listing_within_a_window_is_the_listing_without_the_times_outside_it(
+    moment: tuple[str, int], slots: list[WeeklySlot], window: SendWindow, length: int
+) -> None:
+    name, after = moment
+    start, end = instant_of(after), instant_of(after + length)
+    within = list(occurrences(slots, find_zone(name), after=start, until=end, within=window))
+    assert within == [each for each in asked(slots, name, after, after + length) if window.contains(each.local)]
+
+
+def test_shifted_slots_around_every_change_are_judged_by_the_clocks() -> None:
+    window = SendWindow(days=frozenset(range(7)), start=time(3), end=None)
+    shifted_in = 0
+    for change, names in changes_by_kind(2010, 2037).items():
+        slots = {slot_at(wall) for wall in edge_walls(change)}
+        after, until = instant_of(change.at // 60 - 30 * 60), instant_of(change.at // 60 + 54 * 60)
+        zone = find_zone(names[0])
+        found = list(occurrences(slots, zone, after=after, until=until, within=window))
+        expected = [each for each in occurrences(slots, zone, after=after, until=until) if window.contains(each.local)]
+        assert found == expected, (names[0], change)
+        shifted_in += sum(not each.slot.is_within(window) for each in found)
+    assert shifted_in > 100
 
 
 @settings(deadline=None, max_examples=200)
