@@ -157,6 +157,32 @@ async def test_times_outside_the_window_are_marked(stub: Stub) -> None:
 TIMES_OF_MONDAY = ((8, 59), (9, 0), (17, 59), (18, 0))
 
 
+async def test_times_inside_the_window_can_be_asked_for_alone(stub: Stub) -> None:
+    at = [WeeklySlot(day_of_week=DAY_OF_WEEK_MONDAY, hour=hour, minute=minute) for hour, minute in TIMES_OF_MONDAY]
+    await stub.PutAccountSchedule(put(weekly_slots=at, send_window=OFFICE_HOURS))
+    inside = find(after=MONDAY, count=3, inside_send_window_only=True)
+    found = await stub.FindSlotTimes(inside)
+    shown = [(time.local_date, time.local_time, time.outside_send_window) for time in found.slot_times]
+    assert shown == [
+        ("2026-03-02", "09:00", False),
+        ("2026-03-02", "17:59", False),
+        ("2026-03-09", "09:00", False),
+    ]
+    assert (found.searched_until, found.none_inside_send_window) == (found.slot_times[-1].time, False)
+    await stub.PutAccountSchedule(put(weekly_slots=at, send_window=None))
+    assert [time.local_time for time in (await stub.FindSlotTimes(inside)).slot_times] == ["08:59", "09:00", "17:59"]
+
+
+async def test_a_window_without_weekly_slots_in_it_leaves_no_time(stub: Stub) -> None:
+    at_noon = WeeklySlot(day_of_week=DAY_OF_WEEK_SUNDAY, hour=12)
+    await stub.PutAccountSchedule(put(weekly_slots=[at_noon], send_window=OFFICE_HOURS))
+    found = await stub.FindSlotTimes(find(after=MONDAY, inside_send_window_only=True))
+    assert (list(found.slot_times), found.none_inside_send_window) == ([], True)
+    assert found.searched_until.ToDatetime(UTC) == MONDAY + timedelta(days=730)
+    await stub.PutAccountSchedule(put(send_window=OFFICE_HOURS))
+    assert not (await stub.FindSlotTimes(find(after=MONDAY))).none_inside_send_window
+
+
 async def test_without_a_window_no_time_lies_outside_it(stub: Stub) -> None:
     await stub.PutAccountSchedule(put(weekly_slots=[NINE]))
     assert not (await stub.FindSlotTimes(find(count=1))).slot_times[0].outside_send_window

@@ -98,13 +98,28 @@ async def put(stub: Stub, zone: str, slots: frozenset[int], window: Window | Non
     await stub.PutAccountSchedule(PutAccountScheduleRequest(organization_id="acme", account_schedule=schedule))
 
 
+async def check_times(stub: Stub, request: FindSlotTimesRequest, expected: list[SlotTime]) -> None:
+    """Checks the answer, and the one to a question for half of the times."""
+    found = await stub.FindSlotTimes(request)
+    assert list(found.slot_times) == expected
+    assert found.searched_until == request.before
+    if expected:
+        request.count = (len(expected) + 1) // 2
+        half = await stub.FindSlotTimes(request)
+        assert list(half.slot_times) == expected[: request.count]
+        assert half.searched_until == half.slot_times[-1].time
+
+
 @some
-@given(moments(), st.frozensets(minutes_of_week, max_size=40), st.none() | windows, st.integers(1, 8 * DAY))
+@given(
+    moments(), st.frozensets(minutes_of_week, max_size=40), st.none() | windows, st.integers(1, 8 * DAY), st.booleans()
+)
 async def test_the_times_of_any_schedule(
-    stub: Stub, moment: tuple[str, int], slots: frozenset[int], window: Window | None, length: int
+    stub: Stub, moment: tuple[str, int], slots: frozenset[int], window: Window | None, length: int, inside_only: bool
 ) -> None:
     zone, after = moment
-    expected = [slot_time(shown, window) for shown in weekly_times(slots, clock(zone), after - 1, after + length - 1)]
+    every = [slot_time(shown, window) for shown in weekly_times(slots, clock(zone), after - 1, after + length - 1)]
+    expected = [time for time in every if not (inside_only and time.outside_send_window)]
     await put(stub, zone, slots, window)
     request = FindSlotTimesRequest(
         organization_id="acme",
@@ -112,15 +127,9 @@ async def test_the_times_of_any_schedule(
         after=instant_of(after),
         before=instant_of(after + length),
         count=1000,
+        inside_send_window_only=inside_only,
     )
-    found = await stub.FindSlotTimes(request)
-    assert list(found.slot_times) == expected
-    assert found.searched_until.ToDatetime(UTC) == instant_of(after + length)
-    if expected:
-        request.count = (len(expected) + 1) // 2
-        half = await stub.FindSlotTimes(request)
-        assert list(half.slot_times) == expected[: request.count]
-        assert half.searched_until == half.slot_times[-1].time
+    await check_times(stub, request, expected)
 
 
 @some

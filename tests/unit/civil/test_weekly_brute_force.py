@@ -142,7 +142,7 @@ windows = st.builds(
 
 @settings(deadline=None, max_examples=500)
 @given(moments(), st.lists(weekly_slots, max_size=40), windows, st.integers(0, 20 * DAY))
-def test_a_listing_within_a_window_is_the_listing_without_the_times_outside_it(
+def test_a_listing_within_a_window_leaves_out_the_times_outside_it(
     moment: tuple[str, int], slots: list[WeeklySlot], window: SendWindow, length: int
 ) -> None:
     name, after = moment

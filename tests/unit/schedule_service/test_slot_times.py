@@ -1,11 +1,13 @@
 """The search for slot times: how far it reaches and what it finds."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
+from typing import Any
 
 import pytest
 
 from civil.weekly import WeeklySlot
+from civil.windows import SendWindow
 from civil.zones import find_zone
 from schedule_service.domain.calendars.account_schedule import Timetable
 from schedule_service.domain.calendars.slot_times import HORIZON, NOTICE, Search, search, slot_times
@@ -117,3 +119,38 @@ def test_a_search_finds_the_times_of_one_category() -> None:
 def test_a_category_without_weekly_slots_has_no_times_until_the_end() -> None:
     none = slot_times(MONDAYS, replace(WEEK, category_id="news", end=WEEK.start + HORIZON))
     assert (none.times, none.searched_until) == ((), WEEK.start + HORIZON)
+
+
+AFTERNOON = SendWindow(days=frozenset({1}), start=time(12), end=None)
+
+
+@pytest.mark.parametrize(("window", "hours"), [(None, [9, 17]), (AFTERNOON, [17])])
+def test_a_search_inside_the_window_passes_over_the_times_outside_it(
+    window: SendWindow | None, hours: list[int]
+) -> None:
+    mondays = replace(MONDAYS, send_window=window)
+    assert [found.instant.hour for found in slot_times(mondays, WEEK).times] == [9, 17]
+    inside = replace(WEEK, inside_window_only=True)
+    assert [found.instant.hour for found in slot_times(mondays, inside).times] == hours
+
+
+def test_a_search_inside_the_window_goes_on_until_it_has_enough() -> None:
+    answer = slot_times(
+        replace(MONDAYS, send_window=AFTERNOON), Search(start=NOW, end=NOW + HORIZON, count=3, inside_window_only=True)
+    )
+    assert [found.instant.strftime("%m-%dT%H") for found in answer.times] == ["03-02T17", "03-09T17", "03-16T17"]
+    assert answer.searched_until == answer.times[-1].instant
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"send_window": None}, False),
+        ({"send_window": AFTERNOON}, False),
+        ({"send_window": replace(AFTERNOON, days=frozenset({0, 2}))}, True),
+        ({"send_window": replace(AFTERNOON, start=time(17, 1))}, True),
+        ({"send_window": AFTERNOON, "weekly_slots": ()}, False),
+    ],
+)
+def test_a_schedule_says_whether_its_window_leaves_no_weekly_slot(changes: dict[str, Any], expected: bool) -> None:
+    assert replace(MONDAYS, **changes).has_only_slots_outside_window is expected

@@ -31,7 +31,7 @@ class PutAccountScheduleResponse(_message.Message):
     def __init__(self, account_schedule: _Optional[_Union[_account_schedule_pb2.AccountSchedule, _Mapping]] = ...) -> None: ...
 
 class FindSlotTimesRequest(_message.Message):
-    __slots__ = ("organization_id", "social_account_id", "after", "before", "count", "known_schedule_version", "known_tzdata_version", "of_category_only", "category_id")
+    __slots__ = ("organization_id", "social_account_id", "after", "before", "count", "known_schedule_version", "known_tzdata_version", "of_category_only", "category_id", "inside_send_window_only")
     ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
     SOCIAL_ACCOUNT_ID_FIELD_NUMBER: _ClassVar[int]
     AFTER_FIELD_NUMBER: _ClassVar[int]
@@ -41,6 +41,7 @@ class FindSlotTimesRequest(_message.Message):
     KNOWN_TZDATA_VERSION_FIELD_NUMBER: _ClassVar[int]
     OF_CATEGORY_ONLY_FIELD_NUMBER: _ClassVar[int]
     CATEGORY_ID_FIELD_NUMBER: _ClassVar[int]
+    INSIDE_SEND_WINDOW_ONLY_FIELD_NUMBER: _ClassVar[int]
     organization_id: str
     social_account_id: str
     after: _timestamp_pb2.Timestamp
@@ -50,10 +51,11 @@ class FindSlotTimesRequest(_message.Message):
     known_tzdata_version: str
     of_category_only: bool
     category_id: str
-    def __init__(self, organization_id: _Optional[str] = ..., social_account_id: _Optional[str] = ..., after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., before: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., count: _Optional[int] = ..., known_schedule_version: _Optional[int] = ..., known_tzdata_version: _Optional[str] = ..., of_category_only: _Optional[bool] = ..., category_id: _Optional[str] = ...) -> None: ...
+    inside_send_window_only: bool
+    def __init__(self, organization_id: _Optional[str] = ..., social_account_id: _Optional[str] = ..., after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., before: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., count: _Optional[int] = ..., known_schedule_version: _Optional[int] = ..., known_tzdata_version: _Optional[str] = ..., of_category_only: _Optional[bool] = ..., category_id: _Optional[str] = ..., inside_send_window_only: _Optional[bool] = ...) -> None: ...
 
 class FindSlotTimesResponse(_message.Message):
-    __slots__ = ("slot_times", "time_zone", "schedule_version", "searched_until", "max_posts_per_day", "enabled", "tzdata_version", "unchanged")
+    __slots__ = ("slot_times", "time_zone", "schedule_version", "searched_until", "max_posts_per_day", "enabled", "tzdata_version", "unchanged", "none_inside_send_window")
     SLOT_TIMES_FIELD_NUMBER: _ClassVar[int]
     TIME_ZONE_FIELD_NUMBER: _ClassVar[int]
     SCHEDULE_VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -62,6 +64,7 @@ class FindSlotTimesResponse(_message.Message):
     ENABLED_FIELD_NUMBER: _ClassVar[int]
     TZDATA_VERSION_FIELD_NUMBER: _ClassVar[int]
     UNCHANGED_FIELD_NUMBER: _ClassVar[int]
+    NONE_INSIDE_SEND_WINDOW_FIELD_NUMBER: _ClassVar[int]
     slot_times: _containers.RepeatedCompositeFieldContainer[_account_schedule_pb2.SlotTime]
     time_zone: str
     schedule_version: int
@@ -70,7 +73,8 @@ class FindSlotTimesResponse(_message.Message):
     enabled: bool
     tzdata_version: str
     unchanged: bool
-    def __init__(self, slot_times: _Optional[_Iterable[_Union[_account_schedule_pb2.SlotTime, _Mapping]]] = ..., time_zone: _Optional[str] = ..., schedule_version: _Optional[int] = ..., searched_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., max_posts_per_day: _Optional[int] = ..., enabled: _Optional[bool] = ..., tzdata_version: _Optional[str] = ..., unchanged: _Optional[bool] = ...) -> None: ...
+    none_inside_send_window: bool
+    def __init__(self, slot_times: _Optional[_Iterable[_Union[_account_schedule_pb2.SlotTime, _Mapping]]] = ..., time_zone: _Optional[str] = ..., schedule_version: _Optional[int] = ..., searched_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., max_posts_per_day: _Optional[int] = ..., enabled: _Optional[bool] = ..., tzdata_version: _Optional[str] = ..., unchanged: _Optional[bool] = ..., none_inside_send_window: _Optional[bool] = ...) -> None: ...
 
 class GetAccountScheduleRequest(_message.Message):
     __slots__ = ("organization_id", "social_account_id")

@@ -126,6 +126,7 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
             before=not_before(request.before) if request.HasField("before") else None,
             count=request.count or _DEFAULT_COUNT,
             category_id=schedules.wanted_category(request),
+            inside_window_only=request.inside_send_window_only,
             known=Edition(request.known_schedule_version, request.known_tzdata_version),
         )
         return await schedules.find_slot_times_response(found.schedule, found.times)

@@ -108,6 +108,7 @@ async def find_slot_times_response(schedule: AccountSchedule, found: SlotTimes |
         max_posts_per_day=timetable.max_posts_per_day,
         enabled=timetable.enabled,
         tzdata_version=tzdata_version(),
+        none_inside_send_window=timetable.has_only_slots_outside_window,
     )
     for first in range(0, len(found.times), _ENCODED_AT_ONCE):
         if first:

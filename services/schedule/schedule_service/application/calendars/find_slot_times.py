@@ -30,16 +30,25 @@ class FindSlotTimes:
         before: datetime | None,
         count: int,
         category_id: str | None = None,
+        inside_window_only: bool = False,
         known: Edition | None = None,
     ) -> FoundSlotTimes:
         """Searches from `after` until `before`; by default from the end of the notice, and as far as possible.
 
-        With a `category_id`, only times of weekly slots that are kept for it or, if it is empty, for no category.
+        With a `category_id`, only times of weekly slots that are kept for it or, if it is empty, for no category; with
+        `inside_window_only`, only times inside the send window.
         Returns no times if `known` is the current edition, because the caller has them already.
         """
         async with self._database.read_session() as session:
             now = after or await self._clock.now(session)  # A given start needs no clock.
-            wanted = search(after=after, before=before, count=count, category_id=category_id, now=now)
+            wanted = search(
+                after=after,
+                before=before,
+                count=count,
+                category_id=category_id,
+                inside_window_only=inside_window_only,
+                now=now,
+            )
             schedule = found(await find_schedule(session, organization_id, social_account_id), social_account_id)
         require_times(schedule)
         if edition(schedule) == known:

@@ -19,12 +19,13 @@ HORIZON = timedelta(days=730)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
     """A search for the first `count` times at or after `start` and before `end`, of a category or, if it is empty, of
-    none."""
+    none, everywhere or only inside the send window."""
 
     start: datetime
     end: datetime
     count: int
     category_id: str | None = None  # None: of any category
+    inside_window_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,13 @@ class SlotTimes:
 
 
 def search(
-    *, after: datetime | None, before: datetime | None, count: int, category_id: str | None = None, now: datetime
+    *,
+    after: datetime | None,
+    before: datetime | None,
+    count: int,
+    category_id: str | None = None,
+    inside_window_only: bool = False,
+    now: datetime,
 ) -> Search:
     """Returns the search between the given ends; by default from now + the notice, as far as a search reaches."""
     start = now + NOTICE if after is None else after
@@ -45,7 +52,7 @@ def search(
     if end <= start:
         begin = "`after`" if after else f"now + {NOTICE.seconds} s, where a search without `after` begins"
         raise InvalidField("before", f"must be later than {begin}")
-    return Search(start=start, end=end, count=count, category_id=category_id)
+    return Search(start=start, end=end, count=count, category_id=category_id, inside_window_only=inside_window_only)
 
 
 def require_in_reach(instant: datetime, field: str) -> None:
@@ -56,8 +63,9 @@ def require_in_reach(instant: datetime, field: str) -> None:
 
 def slot_times(timetable: Timetable, wanted: Search) -> SlotTimes:
     slots = timetable.slots_of(wanted.category_id) if timetable.enabled else ()
-    within = occurrences(slots, timetable.zone, after=_just_before(wanted.start), until=_just_before(wanted.end))
-    times = tuple(islice(within, wanted.count))
+    after, until = _just_before(wanted.start), _just_before(wanted.end)
+    window = timetable.send_window if wanted.inside_window_only else None
+    times = tuple(islice(occurrences(slots, timetable.zone, after=after, until=until, within=window), wanted.count))
     is_full = len(times) == wanted.count
     return SlotTimes(times=times, searched_until=times[-1].instant if is_full else wanted.end)
 
