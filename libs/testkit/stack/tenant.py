@@ -1,7 +1,7 @@
 """Calls of one organization to the four services: the ones that tests need most."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import grpc
 
@@ -13,7 +13,7 @@ from postflow.publisher.v1 import (
     social_account_service_pb2,
     social_account_service_pb2_grpc,
 )
-from postflow.queue.v1 import queue_service_pb2, queue_service_pb2_grpc, queue_slot_pb2
+from postflow.queue.v1 import queue_pb2, queue_service_pb2, queue_service_pb2_grpc, queue_slot_pb2
 from postflow.schedule.v1 import (
     account_schedule_pb2,
     schedule_service_pb2,
@@ -66,15 +66,16 @@ class Tenant:
         """Returns the account's id at the provider."""
         return f"{self.organization_id}.{account}"
 
-    async def connect(self, account: str = "page") -> None:
+    async def connect(self, account: str = "page", token: str = TOKEN) -> None:
+        """Connects the account; once it was disconnected, it takes another token that begins with `sandbox-`."""
         await self.clients.accounts.ConnectAccount(
             social_account_service_pb2.ConnectAccountRequest(
                 organization_id=self.organization_id,
                 social_account_id=account,
                 provider="sandbox",
                 external_account_id=self.external(account),
-                credentials=social_account_service_pb2.Credentials(access_token=TOKEN),
-                request_id=f"connect-{account}",
+                credentials=social_account_service_pb2.Credentials(access_token=token),
+                request_id=f"connect-{account}-{token}",
             )
         )
 
@@ -204,6 +205,16 @@ class Tenant:
                 slot_id=slot_id,
                 schedule_time=timestamp(time),
                 request_id=request_id,
+            )
+        )
+
+    async def set_late_policy(self, account: str, action: queue_pb2.LateAction, *, grace: timedelta) -> None:
+        """Says what becomes of posts that are later than the grace."""
+        policy = queue_pb2.LatePolicy(action=action)
+        policy.grace.FromTimedelta(grace)
+        await self.clients.queue.UpdateQueue(
+            queue_service_pb2.UpdateQueueRequest(
+                organization_id=self.organization_id, social_account_id=account, late_policy=policy
             )
         )
 
