@@ -1,7 +1,7 @@
 """Queue's calls to Publisher: posts are taken back and accounts held only when Publisher says so."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -25,12 +25,24 @@ from postflow.publisher.v1.publisher_service_pb2_grpc import (
     PublisherServiceServicer,
     add_PublisherServiceServicer_to_server,
 )
+from postflow.publisher.v1.social_account_pb2 import (
+    SOCIAL_ACCOUNT_STATE_CONNECTED,
+    SOCIAL_ACCOUNT_STATE_DISCONNECTED,
+    SocialAccount,
+    SocialAccountState,
+)
+from postflow.publisher.v1.social_account_service_pb2 import GetAccountRequest, GetAccountResponse
+from postflow.publisher.v1.social_account_service_pb2_grpc import (
+    SocialAccountServiceServicer,
+    add_SocialAccountServiceServicer_to_server,
+)
 from queue_service.adapters.publisher_client import PublisherClient
+from queue_service.domain.account import Connection
 from queue_service.domain.hold import Hold
 from queue_service.domain.job import JobState
 from queue_service.domain.slot import TakingBack
 from queue_service.domain.take_back import CancelOutcome, SlotPost
-from servicekit.faults import DeadlineExceeded, Fault, Refused, Unavailable
+from servicekit.faults import DeadlineExceeded, Fault, NotFound, Refused, Unavailable
 from servicekit.ids import Uuid7Source
 from servicekit.rpc import RpcServer, open_channel
 
@@ -204,3 +216,55 @@ async def test_a_newer_revision_of_the_hold_makes_a_call_needless() -> None:
     async with client(Publisher(fault=Refused("HOLD_SUPERSEDED", "no"))) as made:
         assert await made.put_hold(HOLD) == ()
         await made.release_hold(HOLD)
+
+
+@dataclass
+class Accounts(SocialAccountServiceServicer):
+    """Knows one account."""
+
+    account: SocialAccount = field(default_factory=SocialAccount)
+    fault: Fault | None = None
+    asked: list[GetAccountRequest] = field(default_factory=list)
+
+    async def GetAccount(self, request: GetAccountRequest, context: Context) -> GetAccountResponse:
+        self.asked.append(request)
+        if self.fault:
+            raise self.fault
+        return GetAccountResponse(social_account=self.account)
+
+    async def ConnectAccount(self, request: object, context: Context) -> NoReturn:
+        raise AssertionError("Queue does not ask for it")
+
+    ListAccounts = ConnectAccount
+
+
+def client_of_accounts(accounts: Accounts) -> AbstractAsyncContextManager[PublisherClient]:
+    return client_of((add_SocialAccountServiceServicer_to_server, accounts))
+
+
+@pytest.mark.parametrize(
+    ("state", "is_connected"),
+    [(SOCIAL_ACCOUNT_STATE_CONNECTED, True), (SOCIAL_ACCOUNT_STATE_DISCONNECTED, False)],
+)
+async def test_an_account_is_connected_or_not(state: SocialAccountState, is_connected: bool) -> None:
+    accounts = Accounts(SocialAccount(id="page", state=state, version=4))
+    async with client_of_accounts(accounts) as made:
+        found = await made.find_connection("acme", "page")
+        assert await made.is_connected("acme", "page") == is_connected
+    assert found == Connection(organization_id="acme", social_account_id="page", version=4, is_connected=is_connected)
+    asked = GetAccountRequest(organization_id="acme", social_account_id="page")
+    assert accounts.asked == [asked, asked]
+
+
+@pytest.mark.parametrize("fault", [NotFound("ACCOUNT_NOT_FOUND", "no"), Unavailable("DATABASE_DOWN", "no")])
+async def test_a_refusal_to_say_what_an_account_is_reaches_the_caller(fault: Fault) -> None:
+    async with client_of_accounts(Accounts(fault=fault)) as made:
+        with pytest.raises(type(fault)) as raised:
+            await made.find_connection("acme", "page")
+    assert raised.value.reason == fault.reason
+
+
+async def test_a_publisher_without_accounts_says_nothing_of_them() -> None:
+    async with client_of() as made:
+        assert await made.find_connection("acme", "page") is None
+        assert await made.is_connected("acme", "page")

@@ -9,8 +9,10 @@ from sqlalchemy import text
 
 from postflow.queue.v1.queue_events_pb2 import SLOT_MOVE_REASON_ZONE_DATA
 from queue_service.domain.job import JobState
+from queue_service.domain.late_policy import LateAction, LatePolicy
 from queue_service.domain.policy import Policy
 from testkit.clocks import START
+from tests.usecase.queue_service.pausing import Pausing
 from tests.usecase.queue_service.tzdata import (
     CURRENT,
     DAILY,
@@ -226,3 +228,19 @@ async def test_moving_dispatching_and_settling_at_once_do_not_deadlock(
     for row in waiting:
         assert known[row.social_account_id] is not None
         assert known[row.social_account_id] <= row.at
+
+
+@pytest.mark.parametrize("shift", [HOUR, -HOUR])
+async def test_a_moved_slot_may_be_as_late_as_its_queue_allows(queue: "Queue", shift: timedelta) -> None:
+    await queued(queue, "d0", "d1")
+    await Pausing(queue).update(late_policy=LatePolicy(grace=timedelta(minutes=3), action=LateAction.MISS))
+    await queue.outdate("page", shift)
+    await announce_again(queue)
+    await caught_up(queue)
+    rows = await queue.rows("select schedule_time, not_after, revision from slot order by 1")
+    assert [(row.schedule_time, row.revision) for row in rows] == [(NOON, 2), (NOON + DAY, 2)]
+    assert {row.not_after - row.schedule_time for row in rows} == {timedelta(minutes=3)}
+    queue.now = NOON - Policy().lead
+    await queue.hand_over.dispatch()
+    [command] = queue.stream.taken()
+    assert (command.schedule_time, command.not_after) == (NOON, NOON + timedelta(minutes=3))
