@@ -10,17 +10,17 @@ from testkit.clocks import START
 
 
 class FrozenDatabaseClock(DatabaseClock):
-    """Shows `moment`, which a test may set, and moves on by `tick` each time it is read."""
+    """Shows `moment`, and moves on by `tick` each time it is read; a test may set both."""
 
     def __init__(self, moment: datetime = START, *, tick: timedelta = timedelta(0)) -> None:
         self.moment = moment
-        self._tick = tick
+        self.tick = tick
 
     async def now(self, connection: AsyncConnection | Session) -> datetime:
         return self.shown(self.moment)
 
     def shown(self, moment: datetime) -> datetime:
-        self.moment += self._tick
+        self.moment += self.tick
         return self.moment
 
 

@@ -1,6 +1,6 @@
 """Limits of how late a post may be."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -8,6 +8,7 @@ from queue_service.domain.late_policy import LateAction, LatePolicy
 
 DAY = timedelta(days=1)
 GRACE = timedelta(minutes=3)
+NOW, NOTICE = datetime(2026, 3, 2, 9, tzinfo=UTC), timedelta(minutes=1)
 
 
 @pytest.mark.parametrize(
@@ -15,3 +16,16 @@ GRACE = timedelta(minutes=3)
 )
 def test_only_a_policy_that_misses_posts_has_a_limit_of_its_own(action: LateAction, limit: timedelta) -> None:
     assert LatePolicy(grace=GRACE, action=action).limit(DAY) == limit
+
+
+@pytest.mark.parametrize(
+    ("action", "grace", "ahead"),
+    [
+        (LateAction.PUBLISH, timedelta(0), timedelta(0)),
+        (LateAction.RESLOT, timedelta(0), NOTICE),
+        (LateAction.RESLOT, NOTICE, timedelta(0)),
+        (LateAction.MISS, NOTICE / 2, NOTICE),
+    ],
+)
+def test_an_overdue_post_has_time_to_go_out(action: LateAction, grace: timedelta, ahead: timedelta) -> None:
+    assert LatePolicy(grace=grace, action=action).first_time(NOW, NOTICE) == NOW + ahead

@@ -53,9 +53,9 @@ def test_paced_slots_keep_a_minute_from_the_others() -> None:
     assert [move.seat.origin for move in moved.moves] == [SlotOrigin.QUEUE, EXACT]
 
 
-def late(*slots: SeatedSlot) -> Snapshot:
+def late(*slots: SeatedSlot, grace: timedelta = timedelta(hours=1)) -> Snapshot:
     snapshot = queue_of(*slots)
-    policy = LatePolicy(grace=timedelta(hours=1), action=LateAction.RESLOT)
+    policy = LatePolicy(grace=grace, action=LateAction.RESLOT)
     return replace(snapshot, queue=replace(snapshot.queue, late_policy=policy))
 
 
@@ -88,3 +88,11 @@ def test_late_slots_that_cannot_wait_go_out_at_the_pace() -> None:
 def test_a_slot_as_late_as_the_grace_stays() -> None:
     snapshot = late(slot("a", hour(3)))
     assert reslot(snapshot, None, now=hour(3) + snapshot.queue.late_policy.grace, notice=NOTICE) == NO_CHANGE
+
+
+def test_posts_that_go_out_at_the_pace_are_not_late_again_at_once() -> None:
+    snapshot = late(slot("a", hour(1)), grace=timedelta(0))
+    unread = FreeTimes(snapshot, None)
+    reslotted = reslot(snapshot, FreeTimes(snapshot, NO_SCHEDULE), now=hour(4), notice=NOTICE)
+    resumed = resume(snapshot, OverduePolicy.PUBLISH_PACED, unread, now=hour(4), notice=NOTICE)
+    assert [move.seat.time for move in (*reslotted.moves, *resumed.moves)] == [hour(4) + NOTICE] * 2

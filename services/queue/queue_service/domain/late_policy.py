@@ -1,7 +1,7 @@
 """The late policy of a queue, for posts that could not be handed over in time."""
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 
@@ -21,6 +21,10 @@ class LatePolicy:
     def limit(self, late_limit: timedelta) -> timedelta:
         """Returns how late a post may be before it is MISSED: `late_limit`, unless the action is MISS."""
         return self.grace if self.action is LateAction.MISS else late_limit
+
+    def first_time(self, now: datetime, notice: timedelta) -> datetime:
+        """Returns the first time for overdue posts: now, unless they might be too late again before they go out."""
+        return now if self.action is LateAction.PUBLISH or self.grace >= notice else now + notice
 
 
 DEFAULT_POLICY = LatePolicy()

@@ -27,11 +27,12 @@ def resume(
     overdue = [slot for slot in snapshot.scheduled if slot.time <= now]
     if not overdue:
         return NO_CHANGE
+    first = snapshot.queue.late_policy.first_time(now, notice)
     match policy:
         case OverduePolicy.RESCHEDULE:
             return Arrangement(moves=_reseated(overdue, free, MoveReason.RESUMED, start=now + notice))
         case OverduePolicy.PUBLISH_PACED:
-            return Arrangement(moves=_paced(snapshot, overdue, MoveReason.RESUMED, now=now))
+            return Arrangement(moves=_paced(snapshot, overdue, MoveReason.RESUMED, start=first))
         case OverduePolicy.CANCEL:
             return Arrangement(cancellations=tuple(Cancellation(slot, CancelReason.OVERDUE) for slot in overdue))
         case _:
@@ -44,7 +45,8 @@ def reslot(snapshot: Snapshot, free: FreeTimes | None, *, now: datetime, notice:
     Without such times, or if Schedule cannot be asked for them (`free` is None), they go out now, one after the other,
     at the pace of the queue.
     """
-    latest = now - snapshot.queue.late_policy.grace
+    policy = snapshot.queue.late_policy
+    latest, first = now - policy.grace, policy.first_time(now, notice)
     late = [slot for slot in snapshot.scheduled if slot.time < latest]
     if not late:
         return NO_CHANGE
@@ -53,15 +55,15 @@ def reslot(snapshot: Snapshot, free: FreeTimes | None, *, now: datetime, notice:
             return Arrangement(moves=_reseated(late, free, MoveReason.LATE, start=now + notice))
     except Refused:
         pass
-    return Arrangement(moves=_paced(snapshot, late, MoveReason.LATE, now=now))
+    return Arrangement(moves=_paced(snapshot, late, MoveReason.LATE, start=first))
 
 
 def _reseated(slots: Sequence[SeatedSlot], free: FreeTimes, reason: MoveReason, *, start: datetime) -> tuple[Move, ...]:
     return seated(reseat(slots, free, start=start), reason)
 
 
-def _paced(snapshot: Snapshot, slots: Sequence[SeatedSlot], reason: MoveReason, *, now: datetime) -> tuple[Move, ...]:
+def _paced(snapshot: Snapshot, slots: Sequence[SeatedSlot], reason: MoveReason, *, start: datetime) -> tuple[Move, ...]:
     named = {slot.slot_id for slot in slots}
     others = [slot.time for slot in snapshot.slots if slot.slot_id not in named]
     queue = snapshot.queue
-    return seated(paced(slots, others, queue.time_zone, first=now, pace=queue.pace), reason)
+    return seated(paced(slots, others, queue.time_zone, first=start, pace=queue.pace), reason)
