@@ -34,6 +34,8 @@ class FakeSchedule:
     # What it answers instead, to all questions or to those about an account.
     fault: Fault | None = None
     faults: dict[str, Fault] = field(default_factory=dict)
+    # It answers about these accounts once it was asked about as many of them as their barrier says.
+    meetings: dict[str, asyncio.Barrier] = field(default_factory=dict)
     asked: int = 0
     page: int = 1000
     says_little: bool = False
@@ -55,6 +57,9 @@ class FakeSchedule:
         self.asked += 1
         if fault := self.fault or self.faults.get(queue.social_account_id):
             raise fault
+        if meeting := self.meetings.get(queue.social_account_id):
+            async with asyncio.timeout(10):
+                await meeting.wait()
         if queue.social_account_id not in self.slots:
             raise NotFound("SCHEDULE_NOT_FOUND", "no")
         count = min(count, self.page)

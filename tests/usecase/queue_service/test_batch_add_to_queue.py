@@ -262,3 +262,25 @@ async def test_a_draft_of_another_organization_is_unknown(queue: "Queue") -> Non
     [item] = await saved(queue, 1, "page")
     [result] = await queue.batch(item, organization_id="other")
     assert (Code.Name(result.error.code), result.error.reason) == ("NOT_FOUND", "DRAFT_NOT_FOUND")
+
+
+async def test_chunks_without_a_common_account_are_carried_out_at_the_same_time(queue: "Queue") -> None:
+    for account in ("a", "b", "c"):
+        await queue.put_schedule(account, *HOURLY)
+    items = await saved(queue, CHUNK // 2 + 1, "a", "b", "c")
+    queue.schedule.meetings = dict.fromkeys("bc", asyncio.Barrier(2))
+    results = await queue.batch(*items)
+    for account in ("a", "b", "c"):
+        times = [queue.time_of(each.queue_slot) for each in results if each.queue_slot.social_account_id == account]
+        assert times == [START + HOUR * number for number in range(1, CHUNK // 2 + 2)]
+
+
+async def test_nothing_is_stored_under_an_id_that_was_used_for_a_smaller_batch(queue: "Queue") -> None:
+    for account in ("a", "b", "c"):
+        await queue.put_schedule(account, *HOURLY)
+    items = await saved(queue, CHUNK // 2 + 1, "a", "b", "c")
+    await queue.batch(items[0], request_id="used")
+    with pytest.raises(InvalidField) as reused:
+        await queue.batch(*items[1:], request_id="used")
+    assert reused.value.reason == "REQUEST_ID_REUSED"
+    assert len(await queue.times()) == 1

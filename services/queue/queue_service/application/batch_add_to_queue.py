@@ -3,19 +3,24 @@
 The items are stored in chunks, one transaction each. The answer of each chunk is stored under an id that is derived
 from the request's, so a repeated call returns the results of the chunks that were stored, and carries out the others.
 A chunk with an item that cannot be decided now, because another service is unreachable, is not stored.
+
+Two chunks that share no account are carried out at the same time: the database works for one while this process works
+for the other.
 """
 
+import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain, count
 from typing import TypeVar
 
 from queue_service.application.draft_finder import DraftFinder, FoundDraft
 from queue_service.application.slot_booker import Reading, SlotBooker, Unread
 from queue_service.application.slot_time_reader import FEW_TIMES, SlotTimeReader, TimesWanted, with_times
 from queue_service.domain.account import AccountKey
-from queue_service.domain.batch import Item, chunks
+from queue_service.domain.batch import Chunk, Item, lines
 from queue_service.domain.schedule_check import ReadTimes
 from queue_service.domain.slot import QueueSlot
 from servicekit.faults import DeadlineExceeded, Fault, Unavailable
@@ -23,8 +28,12 @@ from servicekit.pg.database import Transaction
 from servicekit.pg.ledger import Call, RequestLedger
 from servicekit.pg.outbox import current_traceparent
 
+_LINES_AT_ONCE = 2
+
 ItemAnswer = TypeVar("ItemAnswer")
 Outcome = QueueSlot | Fault
+_Line = Sequence[tuple[int, Chunk]]
+"""Numbered chunks, one after the other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,19 +56,28 @@ class BatchAddToQueue:
         wanted = [(item.draft_id, item.social_account_id) for item in batch.items]
         found = await self._find_draft.find_all(batch.organization_id, wanted)
         answers: dict[int, ItemAnswer] = {}
-        failure: Fault | None = None
-        for number, places in enumerate(chunks(batch.items)):
-            chunk = {place: (batch.items[place], found[place]) for place in places}
-            try:
-                answered = await self._carry_out(_call_of(call, number), batch.organization_id, list(chunk.values()))
-            except Fault as fault:
-                if not _is_passing(fault):
-                    raise
-                failure = failure or fault
-            else:
-                answers |= zip(places, answered, strict=True)
-        if failure:
-            raise failure
+        failures: list[Fault] = []
+
+        async def carry_out(left: Iterator[_Line]) -> None:
+            for number, places in chain.from_iterable(left):
+                chunk = [(batch.items[place], found[place]) for place in places]
+                try:
+                    answered = await self._carry_out(_call_of(call, number), batch.organization_id, chunk)
+                except Fault as fault:
+                    failures.append(fault)
+                else:
+                    answers.update(zip(places, answered, strict=True))
+
+        numbered = _numbered(lines(batch.items))
+        # Alone: if the `request_id` was used for another request, the others must not be stored.
+        await carry_out(iter(numbered[:1]))
+        if all(map(_is_passing, failures)):
+            others = iter(numbered[1:])
+            async with asyncio.TaskGroup() as group:
+                for _ in range(_LINES_AT_ONCE):
+                    group.create_task(carry_out(others))
+        if failures:
+            raise min(failures, key=_is_passing)
         return [answers[place] for place in range(len(batch.items))]
 
     async def _carry_out(
@@ -103,6 +121,12 @@ class BatchAddToQueue:
             if isinstance(outcome, Fault) and _is_passing(outcome):
                 raise outcome
         return [outcomes]
+
+
+def _numbered(split: Sequence[Sequence[Chunk]]) -> list[_Line]:
+    """Numbers the chunks of all lines."""
+    numbers = count()
+    return [[(next(numbers), chunk) for chunk in line] for line in split]
 
 
 def _call_of(

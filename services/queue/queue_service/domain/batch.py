@@ -19,14 +19,24 @@ class Item:
     schedule_time: datetime | None = None
 
 
-def chunks(items: Sequence[Item]) -> list[list[int]]:
-    """Splits items into transactions, each a list of places in the batch; it depends on nothing but the items.
+Chunk = list[int]
+"""The places, in the batch, of the items of a transaction."""
 
-    The items of an account stay in their order. Those of different accounts do not concern each other, so an account's
-    items come together, to lock it as seldom as possible.
+
+def lines(items: Sequence[Item]) -> list[list[Chunk]]:
+    """Splits items into chunks, which depend on nothing but the items.
+
+    The chunks of a line are carried out in their order, which is that of the items of each account. Lines share no
+    account, so they may be carried out at the same time. An account's items come together, to lock it as seldom as
+    possible.
     """
-    by_account = defaultdict[str, list[int]](list)
+    by_account = defaultdict[str, Chunk](list)
     for place, item in enumerate(items):
         by_account[item.social_account_id].append(place)
-    places = [place for account in sorted(by_account) for place in by_account[account]]
-    return [places[first : first + CHUNK] for first in range(0, len(places), CHUNK)]
+    found: list[list[Chunk]] = []
+    for _, places in sorted(by_account.items()):
+        if found and len(found[-1][-1]) + len(places) <= CHUNK:
+            found[-1][-1].extend(places)
+        else:
+            found.append([places[first : first + CHUNK] for first in range(0, len(places), CHUNK)])
+    return found
