@@ -194,6 +194,14 @@ async def test_without_an_answer_nothing_counts_as_done(fault: Fault) -> None:
             await made.release_hold(HOLD)
 
 
+async def test_a_hold_without_an_answer_says_what_the_queue_does_meanwhile() -> None:
+    async with client(Publisher(fault=Unavailable("DATABASE_DOWN", "no"))) as made:
+        with pytest.raises(Unavailable, match=r"the queue is paused, but .* may still start; repeat the request"):
+            await made.put_hold(HOLD)
+        with pytest.raises(Unavailable, match=r"the queue is resumed, but .* does not post yet; repeat the request"):
+            await made.release_hold(HOLD)
+
+
 async def test_the_previous_release_takes_nothing_back() -> None:
     async with client_of() as made:
         for call in (made.cancel_posts("acme", [post()]), made.put_hold(HOLD), made.release_hold(HOLD)):

@@ -107,12 +107,21 @@ def _is_superseded(error: Exception) -> bool:
     return isinstance(error, Refused) and error.reason == "HOLD_SUPERSEDED"
 
 
+_UNANSWERED = {
+    "CancelPostJobs": "publisher has not answered which posts it gives back; repeat the request",
+    "PutHold": "the queue is paused, but publisher has not answered: posts that were handed over may still start; "
+    "repeat the request",
+    "ReleaseHold": "the queue is resumed, but publisher has not answered, so that it does not post yet; "
+    "repeat the request",
+}
+
+
 def _unanswered(method: str, reason: str, error: Exception) -> Unavailable:
     """Returns what the caller may rely on: nothing. The previous release of Publisher lacks these methods."""
     if not _is_transient(error):
         _log.error("publisher refused %s", method, exc_info=error)
     retry_after = error.retry_after if isinstance(error, Fault) else None
-    return Unavailable(reason, f"publisher has not answered {method}", retry_after=retry_after)
+    return Unavailable(reason, _UNANSWERED[method], retry_after=retry_after)
 
 
 def _is_transient(error: Exception) -> bool:
