@@ -80,6 +80,13 @@ def test_an_obstacle_takes_the_place_of_the_promise() -> None:
     assert "nothing is known" not in text
 
 
+def test_a_second_obstacle_is_not_introduced_again() -> None:
+    text = summed_up(slot_of(), pause_time=START, is_disabled=True, is_approved=False)
+    assert "It does not go out yet: the queue has been paused since 2026-03-02 09:00:00 UTC. Besides, the " in text
+    assert text.count("does not go out yet") == 1
+    assert "Besides, the account's schedule is disabled. Besides, the draft is not approved." in text
+
+
 def test_a_paused_slot_is_not_missed() -> None:
     assert "is missed" not in summed_up(slot_of(), pause_time=START)
 

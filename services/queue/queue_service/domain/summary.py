@@ -114,10 +114,11 @@ def _progress(slot: QueueSlot, known: Circumstances, obstacles: Sequence[Obstacl
 
 
 def _hindrances(obstacles: Sequence[Obstacle]) -> Iterator[str]:
-    for obstacle in obstacles:
-        if obstacle.reason != "NOT_DUE":
-            until = f"; Publisher goes on at {instant(obstacle.clear_time)}" if obstacle.clear_time else ""
-            yield f"{_hindered(obstacle.target)}: {obstacle.message}{until}"
+    named = [each for each in obstacles if each.reason != "NOT_DUE"]
+    for before, obstacle in zip([None, *named], named, strict=False):
+        is_further = before is not None and before.target == obstacle.target
+        until = f"; Publisher goes on at {instant(obstacle.clear_time)}" if obstacle.clear_time else ""
+        yield f"{'besides, ' if is_further else f'{_hindered(obstacle.target)}: '}{obstacle.message}{until}"
 
 
 def _hindered(target: SlotTarget | None) -> str:
