@@ -229,3 +229,19 @@ async def test_a_removal_meanwhile_prevails(queue: "Queue", call: Rearranging) -
     failpoints.install("", "test")
     refused = await refusal(call, schedule_time=NOON)
     assert (refused.reason, refused.metadata["state"]) == ("SLOT_NOT_LIVE", "CANCELED")
+
+
+async def test_a_target_that_has_failed_is_not_announced_with_the_new_time(queue: "Queue") -> None:
+    """Publisher would begin another run of it."""
+    await queue.save_draft("both", ("group", "facebook", ""), ("group", "instagram_feed", ""))
+    queue.now = START
+    [slot] = await queue.at("both", START)
+    await queue.hand_over.dispatch()
+    commands = {each.channel: each for each in queue.stream.taken()}
+    await queue.settle(queue.report(commands["facebook"], JobState.FAILED, 5))
+    await Rearranging(queue).move(slot.id, schedule_time=NOON)
+    returned, moved = await queue.moves()
+    assert [[each.channel for each in event.targets] for event in (returned, moved)] == 2 * [["instagram_feed"]]
+    queue.now = START + 9.5 * HOUR
+    await queue.hand_over.dispatch()
+    assert [each.channel for each in queue.stream.taken()] == ["instagram_feed"]

@@ -45,6 +45,7 @@ async def test_moving_slots_of_some_accounts_reads_no_others(crowded: "Queue") -
         "are_moved": [True] * len(slots),
         "previous_times": [row.schedule_time for row in slots],
         "release": "2026b",
+        "kept": [],
         "now": START,
     }
     wanted: list[tuple[TextClause, Mapping[str, object], int]] = [

@@ -23,5 +23,7 @@ ENDED = frozenset({JobState.PUBLISHED, JobState.FAILED, JobState.MISSED, JobStat
 ANSWERED = frozenset(JobState) - {JobState.PENDING, JobState.SCHEDULED}
 # Only a person can start another run of the job, no matter which slot it was sent for.
 FINAL = frozenset({JobState.PUBLISHED, JobState.NEEDS_ATTENTION})
+# A new time of their slot is not announced to them: Publisher would begin another run of those that failed.
+KEPT = ENDED - {JobState.CANCELED}
 # The reason of a CANCELED job that CancelPostJobs has taken back: its slot may send the target again.
 TAKEN_BACK = "TAKEN_BACK"

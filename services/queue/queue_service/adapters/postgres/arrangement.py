@@ -13,6 +13,7 @@ from queue_service.adapters.postgres.relocation import lift
 from queue_service.domain.account import AccountKey, AccountQueue
 from queue_service.domain.arrangement import CanceledSlot, Cancellation, Move, SeatedSlot
 from queue_service.domain.command import REPEAT_DELAYS
+from queue_service.domain.job import KEPT
 from queue_service.domain.relocation import MovedSlot
 from queue_service.domain.reordering import Order
 from queue_service.domain.seat import Seat
@@ -102,6 +103,7 @@ _PLACE = Statement(f"""
     )
     select {_ANNOUNCED}, c.not_after, c.time_zone, c.nominal_local_time
     from changed c join slot_target t on t.organization_id = c.organization_id and t.slot_id = c.id
+        and (t.job_state is null or t.job_state <> all(cast(:kept as text[])))
     order by c.schedule_time, c.id, t.channel, t.destination
 """)
 _CANCEL = Statement(f"""
@@ -219,6 +221,7 @@ async def place_slots(
         "reasons": [move.reason for move in moves],
         "delay": REPEAT_DELAYS[0],
         "slots": len(moves),
+        "kept": sorted(KEPT),
         "now": now,
     }
     before = {move.slot.slot_id: move for move in moves}

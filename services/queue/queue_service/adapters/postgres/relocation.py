@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from queue_service.adapters.postgres.plans import pin_plans_of
 from queue_service.adapters.postgres.rows import by_slot, plain
 from queue_service.domain.frontier import EPOCH
+from queue_service.domain.job import KEPT
 from queue_service.domain.relocation import MovedSlot, OutdatedAccount, OutdatedSlot, Relocated
 from queue_service.domain.slot import MoveReason
 from servicekit.pg.session import Session, Statement
@@ -75,6 +76,7 @@ _PLACE = text("""
     select p.organization_id, p.id, p.revision, p.draft_id, p.social_account_id, p.sequence, p.schedule_time,
         p.previous_time, p.not_after, p.time_zone, p.nominal_local_time, p.traceparent, t.channel, t.destination
     from placed p join slot_target t on t.organization_id = p.organization_id and t.slot_id = p.id
+        and (t.job_state is null or t.job_state <> all(cast(:kept as text[])))
     where p.is_moved
     order by p.organization_id, p.id, t.channel, t.destination
 """)
@@ -148,7 +150,9 @@ async def place(
     placed: list[MovedSlot] = []
     for first in range(0, len(relocated), _PLACED_AT_ONCE):
         piece = relocated[first : first + _PLACED_AT_ONCE]
-        result = await connection.execute(_PLACE, _places(piece) | {"release": release, "now": now})
+        result = await connection.execute(
+            _PLACE, _places(piece) | {"release": release, "kept": sorted(KEPT), "now": now}
+        )
         placed += map(_moved, by_slot(result))
     return placed
 
