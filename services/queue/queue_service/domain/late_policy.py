@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from enum import StrEnum
 
 
@@ -11,12 +13,20 @@ class LateAction(StrEnum):
     MISS = "MISS"
 
 
+LEAST_GRACE = timedelta(minutes=1)
+"""No post goes out at the very instant of its time: without a grace none would be in time."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatePolicy:
     """Up to `grace` late, a post goes out as if nothing had happened; then `action` applies."""
 
     grace: timedelta = timedelta(minutes=10)
     action: LateAction = LateAction.PUBLISH
+
+    @property
+    def in_force(self) -> "LatePolicy":
+        return replace(self, grace=max(self.grace, LEAST_GRACE))
 
     def limit(self, late_limit: timedelta) -> timedelta:
         """Returns how late a post may be before it is MISSED: `late_limit`, unless the action is MISS."""
