@@ -54,8 +54,8 @@ class FakePosts(PublisherServiceServicer):
     def _hold(self, account: str, revision: int, *, is_held: bool) -> None:
         if self.fault:
             raise self.fault
-        if revision < self.holds.get(account, (0, False))[0]:
-            raise Refused("HOLD_SUPERSEDED", "a newer revision is known")
+        if revision < (known := self.holds.get(account, (0, False))[0]):
+            raise Refused("HOLD_SUPERSEDED", "a newer revision is known", metadata={"revision": str(known)})
         self.holds[account] = (revision, is_held)
 
     def _result(self, post: SlotPost) -> CancelResult:

@@ -38,7 +38,7 @@ from postflow.publisher.v1.social_account_service_pb2_grpc import (
 )
 from queue_service.adapters.publisher_client import PublisherClient
 from queue_service.domain.account import Connection
-from queue_service.domain.hold import Hold
+from queue_service.domain.hold import Hold, HoldSuperseded
 from queue_service.domain.job import JobState
 from queue_service.domain.slot import TakingBack
 from queue_service.domain.take_back import CancelOutcome, SlotPost
@@ -220,10 +220,13 @@ async def test_a_hold_covers_the_account_and_says_why() -> None:
     assert (released.hold_id, released.revision) == ("queue-page", 3)
 
 
-async def test_a_newer_revision_of_the_hold_makes_a_call_needless() -> None:
-    async with client(Publisher(fault=Refused("HOLD_SUPERSEDED", "no"))) as made:
-        assert await made.put_hold(HOLD) == ()
-        await made.release_hold(HOLD)
+async def test_a_newer_revision_of_the_hold_is_named() -> None:
+    async with client(Publisher(fault=Refused("HOLD_SUPERSEDED", "no", metadata={"revision": "9"}))) as made:
+        with pytest.raises(HoldSuperseded) as newer:
+            await made.put_hold(HOLD)
+        assert newer.value.revision == 9
+        with pytest.raises(HoldSuperseded):
+            await made.release_hold(HOLD)
 
 
 @dataclass

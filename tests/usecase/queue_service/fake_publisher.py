@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from queue_service.domain.hold import Hold
+from queue_service.domain.hold import Hold, HoldSuperseded
 from queue_service.domain.job import TAKEN_BACK, JobState
 from queue_service.domain.settlement import JobReport
 from queue_service.domain.take_back import CancelAnswer, CancelOutcome, SlotPost
@@ -40,20 +40,19 @@ class FakePublisher:
             await delay.wait()
         if fault := self.fault or self.faults.get(hold.revision):
             raise fault
-        return self.in_flight if self._keep(hold) else ()
+        self._keep(hold)
+        return self.in_flight
 
     async def release_hold(self, hold: Hold) -> None:
         if self.fault:
             raise self.fault
         self._keep(hold)
 
-    def _keep(self, hold: Hold) -> bool:
-        """Returns whether no newer revision is known."""
+    def _keep(self, hold: Hold) -> None:
         known = self.holds.get(hold.social_account_id)
         if known is not None and known.revision > hold.revision:
-            return False
+            raise HoldSuperseded(known.revision)
         self.holds[hold.social_account_id] = hold
-        return True
 
     def _cancel(self, post: SlotPost) -> CancelAnswer:
         key = (post.draft_id, post.channel, post.destination)

@@ -39,3 +39,24 @@ async def test_a_release_that_comes_late_changes_nothing(queue: "Queue", pausing
     assert queue.publisher.holds["page"].in_force
     [row] = await queue.rows("select hold_revision, hold_stored_revision from account_queue")
     assert tuple(row) == (3, 3)
+
+
+async def test_a_pause_overtakes_a_newer_revision_that_others_have_stored(queue: "Queue", pausing: Pausing) -> None:
+    """Queue was restored from a backup, or an operator has put and released its hold."""
+    queue.publisher.holds["page"] = hold(7, in_force=False)
+    await dispatched(queue)
+    paused = await pausing.pause()
+    assert queue.publisher.holds["page"].in_force
+    assert (paused.queue.paused, paused.queue.hold_pending) == (True, False)
+    assert await queue.states() == {"d1": "SCHEDULED"}
+
+
+async def test_a_resumption_overtakes_a_newer_revision_that_others_have_stored(
+    queue: "Queue", pausing: Pausing
+) -> None:
+    await pausing.pause()
+    queue.publisher.holds["page"] = hold(7, in_force=True)
+    await pausing.resume()
+    assert not queue.publisher.holds["page"].in_force
+    [row] = await queue.rows("select hold_revision, hold_stored_revision from account_queue")
+    assert tuple(row) == (8, 8)

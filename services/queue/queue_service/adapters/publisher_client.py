@@ -13,7 +13,7 @@ from postflow.publisher.v1 import (
     social_account_service_pb2_grpc,
 )
 from queue_service.domain.account import Connection
-from queue_service.domain.hold import Hold
+from queue_service.domain.hold import Hold, HoldSuperseded
 from queue_service.domain.take_back import CancelAnswer, SlotPost
 from queue_service.wire import take_backs as wire
 from queue_service.wire.connections import shown_connection
@@ -70,7 +70,7 @@ class PublisherClient:
     async def put_hold(self, hold: Hold) -> tuple[str, ...]:
         """Keeps posts of an account from starting. Returns the jobs that are being sent or may be out.
 
-        A newer revision that is known already has been put by a later call, which makes this one of no effect.
+        Raises HoldSuperseded if Publisher knows a newer revision.
         """
         request = publisher_service_pb2.PutHoldRequest(
             organization_id=hold.organization_id,
@@ -85,13 +85,11 @@ class PublisherClient:
             with calling():
                 response = await self._posts.PutHold(request, timeout=_TIMEOUT)
         except (Fault, grpc.aio.AioRpcError) as error:
-            if _is_superseded(error):
-                return ()
-            raise _unanswered("PutHold", "HOLD_PENDING", error) from error
+            raise _superseded(error, hold) or _unanswered("PutHold", "HOLD_PENDING", error) from error
         return tuple(response.in_flight_post_job_ids)
 
     async def release_hold(self, hold: Hold) -> None:
-        """Lets the posts of an account start again, unless a newer revision of the hold is known."""
+        """Lets the posts of an account start again. Raises HoldSuperseded if Publisher knows a newer revision."""
         request = publisher_service_pb2.ReleaseHoldRequest(
             organization_id=hold.organization_id, hold_id=hold.id, revision=hold.revision
         )
@@ -99,12 +97,13 @@ class PublisherClient:
             with calling():
                 await self._posts.ReleaseHold(request, timeout=_TIMEOUT)
         except (Fault, grpc.aio.AioRpcError) as error:
-            if not _is_superseded(error):
-                raise _unanswered("ReleaseHold", "HOLD_PENDING", error) from error
+            raise _superseded(error, hold) or _unanswered("ReleaseHold", "HOLD_PENDING", error) from error
 
 
-def _is_superseded(error: Exception) -> bool:
-    return isinstance(error, Refused) and error.reason == "HOLD_SUPERSEDED"
+def _superseded(error: Exception, hold: Hold) -> HoldSuperseded | None:
+    if not (isinstance(error, Refused) and error.reason == "HOLD_SUPERSEDED"):
+        return None
+    return HoldSuperseded(int(error.metadata.get("revision", hold.revision)))
 
 
 _UNANSWERED = {

@@ -2,7 +2,8 @@
 
 The queue's row is changed first; `hold_revision` orders pauses and resumptions, so that a release that overtakes a put,
 or the other way round, does no harm. Until Publisher has stored the last one, the queue's hold is pending: the call is
-repeated, or `CompleteHolds` completes it.
+repeated, or `CompleteHolds` completes it. Publisher may know a revision that the queue does not: an operator has put or
+released its hold, or Queue's database was restored from a backup. Then the last pause or resumption gets a newer one.
 """
 
 import logging
@@ -12,7 +13,7 @@ from typing import Protocol
 
 from queue_service.adapters.postgres import pauses
 from queue_service.application.take_back import TakeBack
-from queue_service.domain.hold import Hold
+from queue_service.domain.hold import Hold, HoldSuperseded
 from queue_service.domain.take_back import CancelAnswer, SlotPost
 from servicekit import failpoints
 from servicekit.failpoints import failpoint
@@ -21,6 +22,8 @@ from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 
 STORED = failpoints.declare("queue.hold.stored")
+
+_ATTEMPTS = 3
 
 _log = logging.getLogger(__name__)
 
@@ -48,15 +51,29 @@ class HoldKeeper:
         Returns the posts in flight that a hold could not stop. What has not started comes back; if Publisher does not
         answer that, it comes back later, and does not start before.
         """
-        in_flight: tuple[str, ...] = ()
+        last: Hold | None = hold
+        for _ in range(_ATTEMPTS):
+            if last is None:
+                return ()  # a later pause or resumption counts
+            try:
+                in_flight = await self._tell(last)
+            except HoldSuperseded as newer:
+                last = await self._database.run(partial(self._overtake, last, newer.revision))
+                continue
+            await failpoint(STORED)
+            if posts := await self._database.run(partial(self._mark_stored, last)):
+                await self._get_back(posts)
+            return in_flight
+        raise Unavailable("HOLD_PENDING", "the hold is being changed elsewhere; repeat the request")
+
+    async def _tell(self, hold: Hold) -> tuple[str, ...]:
         if hold.in_force:
-            in_flight = await self._publisher.put_hold(hold)
-        else:
-            await self._publisher.release_hold(hold)
-        await failpoint(STORED)
-        if posts := await self._database.run(partial(self._mark_stored, hold)):
-            await self._get_back(posts)
-        return in_flight
+            return await self._publisher.put_hold(hold)
+        await self._publisher.release_hold(hold)
+        return ()
+
+    async def _overtake(self, hold: Hold, known: int, tx: Transaction) -> Hold | None:
+        return await pauses.overtake(tx, hold, known)
 
     async def _mark_stored(self, hold: Hold, tx: Transaction) -> list[SlotPost]:
         """Returns the posts to take back from Publisher."""

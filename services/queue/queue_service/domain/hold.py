@@ -8,6 +8,14 @@ from queue_service.domain.account import AccountKey
 _LONGEST_ID = 64
 
 
+class HoldSuperseded(Exception):
+    """Publisher knows this newer revision of the hold."""
+
+    def __init__(self, revision: int) -> None:
+        super().__init__(f"revision {revision} is newer")
+        self.revision = revision
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
     """The last pause or resumption of a queue. Its revision orders puts and releases that overtake each other."""

@@ -1,9 +1,7 @@
 """The late policy of a queue, for posts that could not be handed over in time."""
 
-from dataclasses import dataclass
-from datetime import datetime, timedelta
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 

@@ -38,6 +38,11 @@ _MARK_STORED = Statement(f"""
     where {_OF_KEY}
     returning pause_time is not null
 """)
+_OVERTAKE = Statement(f"""
+    update account_queue set hold_revision = greatest(hold_revision, cast(:known as bigint)) + 1
+    where {_OF_KEY} and hold_revision = :revision
+    returning {_HOLD}
+""")
 _SET_UP = Statement(f"""
     update account_queue set
         late_action = :action, late_grace = :grace, pace = :pace, arrangement = arrangement + 1
@@ -85,6 +90,12 @@ async def mark_stored(tx: Transaction, hold: Hold) -> bool:
     """Records that Publisher has stored the hold or its release. Returns whether the queue is paused; locks it."""
     rows = await tx.fetch(_MARK_STORED, _key(hold.account) | {"revision": hold.revision})
     return bool(rows and rows[0][0])
+
+
+async def overtake(tx: Transaction, hold: Hold, known: int) -> Hold | None:
+    """Gives the queue's last pause or resumption a revision after `known`. Returns None if this one is not the last."""
+    rows = await tx.fetch(_OVERTAKE, _key(hold.account) | {"revision": hold.revision, "known": known})
+    return _hold(rows[0]) if rows else None
 
 
 async def set_up(tx: Transaction, account: AccountKey, policy: LatePolicy, pace: timedelta) -> None:
