@@ -8,7 +8,7 @@ from queue_service.domain.hold import Hold, HoldSuperseded
 from queue_service.domain.job import TAKEN_BACK, JobState
 from queue_service.domain.settlement import JobReport
 from queue_service.domain.take_back import CancelAnswer, CancelOutcome, SlotPost
-from servicekit.faults import Fault
+from servicekit.faults import Fault, Unavailable
 
 _STARTED = {JobState.SENDING, JobState.UNKNOWN, JobState.PUBLISHED, JobState.NEEDS_ATTENTION}
 
@@ -21,6 +21,8 @@ class FakePublisher:
     versions: dict[tuple[str, str, str], int] = field(default_factory=dict)
     fault: Fault | None = None
     cancel_fault: Fault | None = None
+    # The drafts whose posts cannot be answered for.
+    refused: set[str] = field(default_factory=set)
     asked: list[list[SlotPost]] = field(default_factory=list)
     holds: dict[str, Hold] = field(default_factory=dict)
     in_flight: tuple[str, ...] = ()
@@ -33,6 +35,8 @@ class FakePublisher:
         self.asked.append(list(posts))
         if fault := self.fault or self.cancel_fault:
             raise fault
+        if not self.refused.isdisjoint(post.draft_id for post in posts):
+            raise Unavailable("UNAVAILABLE", "no")
         return [self._cancel(post) for post in posts]
 
     async def put_hold(self, hold: Hold) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 import pytest
+from sqlalchemy import text
 
 from servicekit.faults import Unavailable
 from tests.usecase.queue_service.pausing import Pausing, dispatched
@@ -63,3 +64,17 @@ async def test_a_queue_without_pending_hold_is_left_alone(queue: "Queue", pausin
     queue.publisher.holds.clear()
     await pausing.complete_holds()
     assert queue.publisher.holds == {}
+
+
+async def test_a_hold_that_publisher_refuses_keeps_no_others_waiting(queue: "Queue", pausing: Pausing) -> None:
+    queue.publisher.fault = Unavailable("HOLD_PENDING", "no")
+    for account in ("group", "page"):
+        with pytest.raises(Unavailable):
+            await pausing.pause(account)
+    async with queue.database.transaction() as tx:
+        newer = "update account_queue set hold_revision = 2 where social_account_id = 'page'"
+        await tx.connection.execute(text(newer))
+    queue.publisher.fault = None
+    queue.publisher.faults[1] = Unavailable("HOLD_PENDING", "never")
+    await pausing.complete_holds()
+    assert await pending(queue) == ["group"]

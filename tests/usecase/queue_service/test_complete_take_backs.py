@@ -153,3 +153,13 @@ async def test_an_intention_for_a_slot_that_has_ended_is_forgotten(queue: "Queue
     queue.now += SOON
     await queue.complete_take_backs()
     assert (await intentions(queue), await queue.states()) == ({"d1": ""}, {"d1": "FAILED"})
+
+
+async def test_posts_without_an_answer_keep_no_other_tenant_waiting(queue: "Queue") -> None:
+    for organization in ("acme", "zeta"):
+        await queue.fill(organization, START, timedelta(minutes=1), 1, organization_id=organization)
+    await change(queue, "update slot set state = 'DISPATCHED', taking_back = 'RETURN'")
+    queue.publisher.refused.add("acme-0")
+    queue.now += SOON
+    await queue.complete_take_backs()
+    assert await queue.states() == {"acme-0": "DISPATCHED", "zeta-0": "SCHEDULED"}

@@ -8,9 +8,10 @@ starting.
 
 import logging
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from functools import partial
+from itertools import groupby
 
 from opentelemetry import metrics
 
@@ -27,6 +28,8 @@ from servicekit.pg.database import Database, Transaction
 _PATIENCE = timedelta(seconds=10)
 """Longer than a call waits for Publisher: nobody else asks for the same posts."""
 _AT_ONCE = 200
+_FAILURES = 3
+"""So many questions without an answer mean that Publisher is down: no more are asked."""
 
 _log = logging.getLogger(__name__)
 _meter = metrics.get_meter(__name__)
@@ -40,10 +43,12 @@ class CompleteTakeBacks:
         self._database = database
         self._clock = clock
         self._take_back = take_back
+        self._failures = 0
         _completed.add(0)
 
     async def __call__(self) -> bool:
         """Asks for everything once. Returns False: Publisher may be down."""
+        self._failures = 0
         try:
             await self._complete_intended()
             await self._complete_paused()
@@ -101,9 +106,18 @@ class CompleteTakeBacks:
             return []
         return await self._take_back.intend_return(tx, account, slot_ids, now=now)
 
-    async def _ask(self, posts: Sequence[SlotPost]) -> None:
-        if not posts:
-            return
+    async def _ask(self, posts: Iterable[SlotPost]) -> None:
+        """Asks for the posts of each organization by itself: what cannot be answered keeps no others waiting."""
+        for organization_id, asked in groupby(sorted(posts, key=_organization), _organization):
+            try:
+                await self._ask_of_one(list(asked))
+            except Unavailable as unanswered:
+                self._failures += 1
+                if self._failures == _FAILURES:
+                    raise
+                _log.warning("posts of %s are not taken back yet: %s", organization_id, unanswered.message)
+
+    async def _ask_of_one(self, posts: Sequence[SlotPost]) -> None:
         answers = await self._take_back.ask(posts)
         _completed.add(len({post.slot_key for post in posts}))
 
@@ -111,3 +125,7 @@ class CompleteTakeBacks:
             await self._take_back.apply(tx, answers, await self._clock.now(tx.connection))
 
         await self._database.run(apply)
+
+
+def _organization(post: SlotPost) -> str:
+    return post.organization_id
