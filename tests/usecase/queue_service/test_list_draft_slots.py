@@ -64,3 +64,13 @@ async def test_the_newest_hundred_slots_of_a_draft_are_shown(queue: "Queue") -> 
     async with queue.database.transaction() as tx:
         await tx.execute(FILL_DRAFT, {"start": START, "count": 120})
     assert await times(queue, "d1") == [("d1", [START + timedelta(hours=hour) for hour in range(21, 121)])]
+
+
+async def test_drafts_of_several_pages_keep_their_order(queue: "Queue") -> None:
+    drafts = [f"d{number}" for number in range(25)]
+    for draft in drafts[::8]:
+        await queue.save_draft(draft, draft)
+        await queue.at(draft, LATER)
+    assert await times(queue, *drafts) == [
+        (draft, [] if number % 8 else [LATER]) for number, draft in enumerate(drafts)
+    ]

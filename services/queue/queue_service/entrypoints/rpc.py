@@ -217,7 +217,7 @@ class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
 
     async def ListDraftSlots(self, request: ListDraftSlotsRequest, context: Context) -> ListDraftSlotsResponse:
         drafts = await self._list_draft_slots(request.organization_id, request.draft_ids, live_only=request.live_only)
-        return wire.list_draft_slots_response(drafts)
+        return await wire.list_draft_slots_response(drafts)
 
     async def PauseQueue(self, request: PauseQueueRequest, context: Context) -> PauseQueueResponse:
         order = PauseOrder(

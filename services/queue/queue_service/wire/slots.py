@@ -1,5 +1,6 @@
 """Slots as QueueService shows them, its responses, and the pages of a list."""
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from typing import cast
 
@@ -38,15 +39,14 @@ def list_queue_slots_response(
     return queue_service_pb2.ListQueueSlotsResponse(queue_slots=map(queue_slot, slots), next_page_token=next_page_token)
 
 
-def list_draft_slots_response(
+async def list_draft_slots_response(
     drafts: Iterable[tuple[str, Sequence[QueueSlot]]],
 ) -> queue_service_pb2.ListDraftSlotsResponse:
-    return queue_service_pb2.ListDraftSlotsResponse(
-        drafts=[
-            queue_service_pb2.DraftSlots(draft_id=draft_id, queue_slots=map(queue_slot, slots))
-            for draft_id, slots in drafts
-        ]
-    )
+    response = queue_service_pb2.ListDraftSlotsResponse()
+    for draft_id, slots in drafts:
+        response.drafts.add(draft_id=draft_id, queue_slots=map(queue_slot, slots))
+        await asyncio.sleep(0)  # a hundred slots take milliseconds, in which other posts may become due
+    return response
 
 
 def position(cursor: tuple[str | int, ...] | None) -> Position:
