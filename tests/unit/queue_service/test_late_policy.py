@@ -29,3 +29,8 @@ def test_only_a_policy_that_misses_posts_has_a_limit_of_its_own(action: LateActi
 )
 def test_an_overdue_post_has_time_to_go_out(action: LateAction, grace: timedelta, ahead: timedelta) -> None:
     assert LatePolicy(grace=grace, action=action).first_time(NOW, NOTICE) == NOW + ahead
+
+
+@pytest.mark.parametrize("action", LateAction)
+def test_nothing_is_missed_within_the_grace(action: LateAction) -> None:
+    assert LatePolicy(grace=7 * DAY, action=action).limit(DAY) == 7 * DAY

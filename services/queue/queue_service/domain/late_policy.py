@@ -27,8 +27,8 @@ class LatePolicy:
         return replace(self, grace=max(self.grace, LEAST_GRACE))
 
     def limit(self, late_limit: timedelta) -> timedelta:
-        """Returns how late a post may be before it is MISSED: `late_limit`, unless the action is MISS."""
-        return self.grace if self.action is LateAction.MISS else late_limit
+        """Returns how late a post may be before it is MISSED: `late_limit` unless the action is MISS, or the grace."""
+        return self.grace if self.action is LateAction.MISS else max(self.grace, late_limit)
 
     def first_time(self, now: datetime, notice: timedelta) -> datetime:
         """Returns the first time for overdue posts: now, unless they might be too late again before they go out."""
