@@ -9,11 +9,13 @@ import pytest
 from postflow.queue.v1.queue_service_pb2 import (
     BatchAddToQueueRequest,
     ListDraftSlotsRequest,
+    ListQueueSlotsRequest,
     PlannedAdditions,
     PlannedOrder,
     PlanQueueRequest,
     QueueItem,
     ReorderQueueRequest,
+    ShuffleQueueRequest,
 )
 from servicekit.clock import SystemClock
 from servicekit.faults import Fault
@@ -60,3 +62,19 @@ async def test_an_order_may_name_ten_thousand_slots(rig: "Rig", refusal: Refusal
     planned = PlannedOrder(slot_ids=slots, draft_ids=drafts)
     plan = PlanQueueRequest(organization_id="acme", social_account_id="page", reorder=planned)
     assert (await refusal(rig.stub.PlanQueue(plan))).reason == "SLOT_NOT_FOUND"
+
+
+async def test_slots_with_many_targets_are_shown(rig: "Rig") -> None:
+    account, targets = IDS.new(), 20
+    await rig.put_schedule(account, *(SOON + number * HOUR for number in range(200)))
+    drafts = [IDS.new() for _ in range(200)]
+    for draft in drafts:
+        rig.draft(draft, *((account, "pinterest", IDS.new()) for _ in range(targets)))
+    items = [QueueItem(draft_id=draft, social_account_id=account) for draft in drafts]
+    await rig.stub.BatchAddToQueue(BatchAddToQueueRequest(organization_id="acme", items=items))
+    shuffled = await rig.stub.ShuffleQueue(
+        ShuffleQueueRequest(organization_id="acme", social_account_id=account, seed=1)
+    )
+    assert {len(slot.targets) for slot in shuffled.moved_slots} == {targets}
+    page = await rig.stub.ListQueueSlots(ListQueueSlotsRequest(organization_id="acme", page_size=200))
+    assert len(page.queue_slots) == 200

@@ -83,13 +83,25 @@ from servicekit.timestamps import moment
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
+_OF_QUEUE = "postflow.queue.v1.QueueService"
+_MANY_SLOTS = (
+    "BatchAddToQueue",
+    "ClearQueue",
+    "ListDraftSlots",
+    "ListQueueSlots",
+    "MoveSlot",
+    "RemoveFromQueue",
+    "ResumeQueue",
+    "ShuffleQueue",
+)
 SIZES = {
-    "postflow.queue.v1.QueueService/BatchAddToQueue": Sizes(answer=MAX_SENT_BYTES),
-    "postflow.queue.v1.QueueService/ListDraftSlots": Sizes(answer=MAX_SENT_BYTES),
-    "postflow.queue.v1.QueueService/PlanQueue": Sizes(request=MAX_TAKEN_BYTES, answer=MAX_SENT_BYTES),
-    "postflow.queue.v1.QueueService/ReorderQueue": Sizes(request=MAX_TAKEN_BYTES),
+    **{f"{_OF_QUEUE}/{method}": Sizes(answer=MAX_SENT_BYTES) for method in _MANY_SLOTS},
+    **{
+        f"{_OF_QUEUE}/{method}": Sizes(request=MAX_TAKEN_BYTES, answer=MAX_SENT_BYTES)
+        for method in ("PlanQueue", "ReorderQueue")
+    },
 }
-"""A thousand drafts, or an order of ten thousand slots, take more than other messages."""
+"""Hundreds of slots, each with several targets, or an order of ten thousand take more than other messages."""
 
 
 class QueueServicer(queue_service_pb2_grpc.QueueServiceServicer):
