@@ -5,7 +5,7 @@ once, at the first. A slot on a date that the zone skipped is dropped. Two slots
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
@@ -71,6 +71,11 @@ class Occurrence(NamedTuple):
     @property
     def shifted(self) -> bool:
         return self.shift != ZERO
+
+
+def none_is_within(slots: Collection[WeeklySlot], window: SendWindow | None) -> bool:
+    """Returns whether there are slots, and the window leaves none of them."""
+    return bool(slots) and window is not None and not any(slot.is_within(window) for slot in slots)
 
 
 _Week: TypeAlias = tuple[tuple[timedelta, WeeklySlot], ...]

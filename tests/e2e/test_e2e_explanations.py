@@ -5,7 +5,7 @@ from datetime import UTC, timedelta
 from postflow.drafts.v1.draft_pb2 import DRAFT_STATE_PUBLISHED
 from postflow.queue.v1.queue_service_pb2 import ExplainSlotRequest, ExplainSlotResponse
 from postflow.queue.v1.queue_slot_pb2 import QUEUE_SLOT_STATE_PUBLISHED
-from postflow.schedule.v1.account_schedule_pb2 import AccountSchedule, DayOfWeek, WeeklySlot
+from postflow.schedule.v1.account_schedule_pb2 import AccountSchedule, DayOfWeek, LocalTime, SendWindow, WeeklySlot
 from servicekit.clock import SystemClock
 from testkit.eventually import eventually
 from testkit.stack.tenant import Tenant
@@ -81,3 +81,26 @@ async def test_earlier_slot_times_are_explained(tenant: Tenant) -> None:
     times = [each.time.ToDatetime(UTC) for each in (await explained(tenant, third.id)).passed_times]
     last = far.replace(minute=0, second=0, microsecond=0)
     assert times == [last - timedelta(hours=number) for number in range(49, -1, -1)]
+
+
+async def test_slot_times_outside_the_send_window_are_passed_over(tenant: Tenant) -> None:
+    await tenant.connect()
+    now = SystemClock().now()
+    opens = now.replace(minute=0, second=0, microsecond=0) + timedelta(hours=20)
+    window = SendWindow(
+        days_of_week=[opens.isoweekday()],  # type: ignore[list-item]
+        start=LocalTime(hour=opens.hour),
+    )
+    schedule = AccountSchedule(social_account_id="page", time_zone="UTC", weekly_slots=HOURLY, send_window=window)
+    await tenant.put_schedule(schedule)
+    await tenant.create("first", "first")
+    [first] = await tenant.add_to_queue("first")
+    assert first.schedule_time.ToDatetime(UTC) == opens
+    found = await explained(tenant, first.id)
+    assert {each.reason for each in found.passed_times} == {"WINDOW"}
+    assert "are outside the send window" in found.summary
+    schedule.ClearField("send_window")
+    await tenant.put_schedule(schedule)
+    await tenant.create("second", "second")
+    [second] = await tenant.add_to_queue("second")
+    assert second.schedule_time.ToDatetime(UTC) < opens

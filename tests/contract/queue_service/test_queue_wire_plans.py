@@ -2,13 +2,14 @@
 
 import asyncio
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from civil.weekly import WeeklySlot
+from civil.windows import SendWindow
 from civil.zones import find_zone, zone_names
 from postflow.queue.v1.queue_service_pb2 import PlannedMove as PlannedMoveMessage
 from postflow.queue.v1.queue_service_pb2 import PlanQueueRequest
@@ -47,6 +48,15 @@ SUNDAY = {"day_of_week": "DAY_OF_WEEK_SUNDAY", "minute": 30}
 slots = st.builds(WeeklySlot, day=st.integers(0, 6), hour=st.integers(0, 23), minute=st.integers(0, 59))
 starts = st.datetimes(datetime(2026, 1, 1), datetime(2028, 1, 1)).map(lambda time: time.replace(tzinfo=UTC))
 
+windows = st.builds(
+    lambda days, start, hours: SendWindow(
+        days=days, start=time(start), end=time(start + hours) if start + hours < 24 else None
+    ),
+    st.frozensets(st.integers(0, 6), min_size=1),
+    st.integers(0, 23),
+    st.integers(1, 24),
+)
+
 
 @st.composite
 def timetables(draw: st.DrawFn) -> Timetable:
@@ -58,6 +68,7 @@ def timetables(draw: st.DrawFn) -> Timetable:
         categories={slot: "news" for slot in weekly if draw(st.booleans())},
         max_posts_per_day=3,
         enabled=True,
+        send_window=draw(st.none() | windows),
     )
 
 
@@ -70,8 +81,11 @@ def test_planned_times_are_those_of_schedule(saved: Timetable, start: datetime, 
         count=count,
         of_category_only=True,
         category_id=category,
+        inside_send_window_only=True,
     )
-    search = schedules_times.search(after=start, before=start + HORIZON, count=count, category_id=category, now=start)
+    search = schedules_times.search(
+        after=start, before=start + HORIZON, count=count, category_id=category, inside_window_only=True, now=start
+    )
     found = schedules_times.slot_times(saved, search)
     answer = slot_times(asked, asyncio.run(account_schedules.find_slot_times_response(schedule, found)))
     read = timetable(account_schedules.shown(schedule))

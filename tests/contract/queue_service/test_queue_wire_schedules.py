@@ -6,7 +6,7 @@ from postflow.schedule.v1.account_schedule_pb2 import AccountSchedule, SlotTime
 from postflow.schedule.v1.schedule_events_pb2 import AccountScheduleChanged
 from postflow.schedule.v1.schedule_service_pb2 import FindSlotTimesRequest, FindSlotTimesResponse
 from queue_service.domain.account import AnnouncedSchedule
-from queue_service.wire.schedules import changed_schedule, slot_times
+from queue_service.wire.schedules import changed_schedule, offered_times, slot_times
 from servicekit.timestamps import timestamp
 
 NOW = datetime(2026, 3, 2, 9, 0, 0, 123456, tzinfo=UTC)
@@ -87,6 +87,35 @@ def test_times_of_other_categories_are_dropped_but_end_the_page() -> None:
     assert slot_times(asked, found).times == (NOW + timedelta(days=2),)
     asked.of_category_only = False
     assert len(slot_times(asked, found).times) == 3
+
+
+def test_times_outside_the_window_are_dropped_but_end_the_page() -> None:
+    """Covers the previous release, which answers with them."""
+    asked = FindSlotTimesRequest()
+    asked.CopyFrom(ASKED)
+    asked.inside_send_window_only, asked.count = True, 3
+    found = FindSlotTimesResponse()
+    found.CopyFrom(FOUND)
+    found.slot_times[1].outside_send_window = found.slot_times[2].outside_send_window = True
+    read = slot_times(asked, found)
+    assert (read.times, len(read.nominals)) == ((NOW,), 1)
+    assert (read.until, read.last, read.all_outside) == (NOW + timedelta(days=2, microseconds=1), False, False)
+    asked.inside_send_window_only = False
+    assert len(slot_times(asked, found).times) == 3
+
+
+def test_a_window_that_leaves_no_weekly_slot_is_read() -> None:
+    none = FindSlotTimesResponse(schedule_version=7, none_inside_send_window=True)
+    assert slot_times(ASKED, none).all_outside
+    # A shifted time may lie inside.
+    none.slot_times.append(FOUND.slot_times[0])
+    assert not slot_times(ASKED, none).all_outside
+
+
+def test_offered_times_say_whether_they_are_outside_the_window() -> None:
+    found = FindSlotTimesResponse(slot_times=FOUND.slot_times[:2])
+    found.slot_times[1].outside_send_window = True
+    assert [each.is_outside_window for each in offered_times(found)] == [False, True]
 
 
 def test_a_schedule_in_an_unknown_zone_waits_for_its_announcement() -> None:

@@ -3,14 +3,14 @@
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import Any, NoReturn
 
 import pytest
 
-from civil import weekly
+from civil import weekly, windows
 from civil.zones import tzdata_version
-from postflow.schedule.v1.account_schedule_pb2 import AccountSchedule, SlotTime, WeeklySlot
+from postflow.schedule.v1.account_schedule_pb2 import AccountSchedule, LocalTime, SendWindow, SlotTime, WeeklySlot
 from postflow.schedule.v1.schedule_service_pb2 import (
     FindSlotTimesRequest,
     FindSlotTimesResponse,
@@ -72,6 +72,9 @@ class Schedule(ScheduleServiceServicer):
                 time_zone="Asia/Tokyo",
                 max_posts_per_day=3,
                 enabled=True,
+                send_window=SendWindow(
+                    days_of_week=["DAY_OF_WEEK_SUNDAY", "DAY_OF_WEEK_MONDAY"], start=LocalTime(hour=8, minute=30)
+                ),
             )
         )
 
@@ -117,6 +120,7 @@ async def test_times_are_asked_for_by_category(rig: Rig) -> None:
         (True, "news"),
         (True, ""),
     ]
+    assert all(each.inside_send_window_only for each in rig.schedule.asked)
 
 
 async def test_times_are_cached_by_category(rig: Rig) -> None:
@@ -135,6 +139,7 @@ async def test_a_schedule_is_read_with_the_categories_of_its_weekly_slots(rig: R
         time_zone="Asia/Tokyo",
         max_posts_per_day=3,
         enabled=True,
+        send_window=windows.SendWindow(days=frozenset({0, 1}), start=time(8, 30), end=None),
     )
     with pytest.raises(NotFound):
         await rig.client.timetable("acme", "other")
@@ -146,4 +151,4 @@ async def test_offered_times_are_those_of_all_categories(rig: Rig) -> None:
     assert [(each.time.hour - NOW.hour, each.category_id) for each in found[:3]] == [(1, ""), (2, "news"), (3, "sport")]
     [asked] = rig.schedule.asked
     assert (asked.after, asked.before, asked.of_category_only) == (timestamp(NOW), timestamp(end), False)
-    assert asked.known_schedule_version == 0
+    assert (asked.known_schedule_version, asked.inside_send_window_only) == (0, False)

@@ -5,7 +5,8 @@ from itertools import islice, pairwise
 
 import pytest
 
-from civil.weekly import Occurrence, WeeklySlot, occurrences
+from civil.weekly import Occurrence, WeeklySlot, none_is_within, occurrences
+from civil.windows import SendWindow
 from civil.zones import find_zone
 
 DAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
@@ -173,3 +174,18 @@ def test_a_naive_instant_is_refused_by_an_assertion() -> None:
 def test_times_outside_a_week_are_refused(day: int, hour: int, minute: int) -> None:
     with pytest.raises(ValueError, match="not a time of the week"):
         WeeklySlot(day=day, hour=hour, minute=minute)
+
+
+@pytest.mark.parametrize(
+    ("hours", "window", "expected"),
+    [
+        ([9, 17], SendWindow(days=frozenset({1}), start=time(12), end=None), False),
+        ([9, 17], SendWindow(days=frozenset({0, 2}), start=time(12), end=None), True),
+        ([9, 17], SendWindow(days=frozenset({1}), start=time(10), end=time(17)), True),
+        ([9, 17], None, False),
+        ([], SendWindow(days=frozenset({1}), start=time(12), end=None), False),
+    ],
+)
+def test_a_window_may_leave_no_slot(hours: list[int], window: SendWindow | None, expected: bool) -> None:
+    mondays = [WeeklySlot(day=1, hour=hour, minute=0) for hour in hours]
+    assert none_is_within(mondays, window) is expected

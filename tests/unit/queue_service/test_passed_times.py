@@ -113,5 +113,12 @@ def test_times_of_other_categories_are_not_for_the_draft(category: str, own: str
     assert judged(NEWS, PLAIN, OfferedTime(OWN, own), category=category) == reasons
 
 
+def test_a_time_outside_the_window_is_that_even_if_it_is_filled() -> None:
+    outside = OfferedTime(FIRST, is_outside_window=True)
+    assert judged(outside, filled={FIRST: OTHER}) == [PassReason.WINDOW]
+    assert judged(outside, skipped=(FIRST,), counted={FIRST.date(): 9}, cap=1, time_zone="UTC") == [PassReason.WINDOW]
+    assert judged(OfferedTime(FIRST, "sport", is_outside_window=True)) == [PassReason.CATEGORY]
+
+
 def test_a_time_of_another_category_is_that_even_if_it_is_filled() -> None:
     assert judged(SPORT, OfferedTime(OWN), filled={FIRST: OTHER}) == [PassReason.CATEGORY]

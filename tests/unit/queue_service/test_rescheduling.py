@@ -1,10 +1,14 @@
 """Giving slots the times of another schedule."""
 
+from dataclasses import replace
+from datetime import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from civil.weekly import WeeklySlot
+from civil.windows import SendWindow
 from queue_service.domain.arrangement import NO_CHANGE, Arrangement, Snapshot
 from queue_service.domain.planned_change import PlannedSchedule
 from queue_service.domain.rescheduling import Timetable, reschedule
@@ -56,6 +60,16 @@ def test_a_seat_says_where_its_time_comes_from() -> None:
     assert (move.seat.origin, move.seat.time_zone, str(move.seat.local_time)) == ("QUEUE", "Asia/Tokyo", "12:00:00")
     assert move.seat.nominal is not None
     assert move.seat.nominal.hour == 12
+
+
+def test_the_send_window_of_the_schedule_holds_for_the_planned_times() -> None:
+    window = SendWindow(days=frozenset(range(1, 6)), start=time(12), end=time(18))
+    windowed = replace(DAILY, send_window=window)
+    snapshot = queue_of(slot("a", hour(2)), slot("b", hour(3)))
+    thrice = {WeeklySlot(day=day, hour=number, minute=0): "" for day in (1, 6) for number in (11, 12, 17, 18)}
+    assert times(changed(snapshot, PlannedSchedule(weekly_slots=thrice), windowed)) == [("a", 12), ("b", 17)]
+    with pytest.raises(Refused, match="no weekly slot of account page lies inside its send window"):
+        changed(snapshot, PlannedSchedule(weekly_slots={WeeklySlot(day=0, hour=12, minute=0): ""}), windowed)
 
 
 def test_a_queue_without_slots_from_a_schedule_stays() -> None:

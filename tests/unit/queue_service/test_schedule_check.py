@@ -1,6 +1,7 @@
 """Slot times that were read before the lock are given out only if they are those of the locked account."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -41,6 +42,16 @@ def times(version: int = 2, hours: int = 1, *, after: int = 0, release: str = ""
             schedule=schedule,
         )
     }
+
+
+def test_times_are_refused_only_if_the_window_leaves_no_line_any() -> None:
+    [line] = times().values()
+    none = replace(line, times=(), nominals=(), all_outside=True)
+    assert usable(queue(), {"": line, "news": none})
+    with pytest.raises(Refused, match="no weekly slot of account page lies inside its send window") as refused:
+        usable(queue(), {"": none, "news": none})
+    assert refused.value.reason == "HORIZON_EXHAUSTED"
+    assert usable(queue(), {}) == {}
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
-from typing import Any
 
 import pytest
 
@@ -140,17 +139,3 @@ def test_a_search_inside_the_window_goes_on_until_it_has_enough() -> None:
     )
     assert [found.instant.strftime("%m-%dT%H") for found in answer.times] == ["03-02T17", "03-09T17", "03-16T17"]
     assert answer.searched_until == answer.times[-1].instant
-
-
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({"send_window": None}, False),
-        ({"send_window": AFTERNOON}, False),
-        ({"send_window": replace(AFTERNOON, days=frozenset({0, 2}))}, True),
-        ({"send_window": replace(AFTERNOON, start=time(17, 1))}, True),
-        ({"send_window": AFTERNOON, "weekly_slots": ()}, False),
-    ],
-)
-def test_a_schedule_says_whether_its_window_leaves_no_weekly_slot(changes: dict[str, Any], expected: bool) -> None:
-    assert replace(MONDAYS, **changes).has_only_slots_outside_window is expected

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from civil.weekly import WeeklySlot
+from civil.windows import SendWindow
 from civil.zones import tzdata_version
 from postflow.bus.v1 import bus_pb2
 from postflow.queue.v1.queue_events_pb2 import SlotCanceled, SlotMoved, SlotRefused, SlotScheduled
@@ -246,10 +247,14 @@ class Queue:
         version: int = 1,
         cap: int = 0,
         enabled: bool = True,
+        window: SendWindow | None = None,
         announce: bool = True,
     ) -> None:
         """Saves a schedule in Schedule. With `announce` Queue gets the event, too."""
         self.schedule.slots[account] = list(slots) if enabled else []
+        self.schedule.windows.pop(account, None)
+        if window:
+            self.schedule.windows[account] = window
         self.schedule.schedules[account] = AnnouncedSchedule(
             organization_id=ORG,
             social_account_id=account,

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from civil.weekly import Occurrence, WeeklySlot, occurrences
+from civil.weekly import Occurrence, WeeklySlot, none_is_within, occurrences
+from civil.windows import SendWindow
 from civil.zones import find_zone, tzdata_version
 from queue_service.domain.account import AccountKey, AccountQueue, AnnouncedSchedule, Connection
 from queue_service.domain.command import Command, SentCommand
@@ -28,6 +29,8 @@ class FakeSchedule:
     schedules: dict[str, AnnouncedSchedule] = field(default_factory=dict)
     # The categories for which weekly slots are kept.
     kept: dict[WeeklySlot, str] = field(default_factory=dict)
+    # The send windows of accounts that have one.
+    windows: dict[str, SendWindow] = field(default_factory=dict)
     zone: str = "UTC"
     # The zones of accounts that have another one.
     zones: dict[str, str] = field(default_factory=dict)
@@ -71,7 +74,8 @@ class FakeSchedule:
             for slot in self.slots[queue.social_account_id]
             if category_id is None or self.kept.get(slot, "") == category_id
         ]
-        for each in occurrences(slots, find_zone(zone), after=after, until=until):
+        window = self.windows.get(queue.social_account_id)
+        for each in occurrences(slots, find_zone(zone), after=after, until=until, within=window):
             if len(found) == count or each.instant >= until:
                 break
             found.append(each)
@@ -85,11 +89,12 @@ class FakeSchedule:
             times=times,
             nominals=tuple(None if self.says_little else each.nominal for each in found),
             last=not cut_off,
+            all_outside=not found and none_is_within(self.slots[queue.social_account_id], window),
             schedule=None if self.says_little else replace(schedule, tzdata_version=self.release),
         )
 
     async def offered_times(self, account: AccountKey, start: datetime, end: datetime) -> list[OfferedTime]:
-        """Answers with the times of all categories."""
+        """Answers with the times of all categories, also outside the send window."""
         self.asked += 1
         if fault := self.fault or self.faults.get(account[1]):
             raise fault
@@ -97,7 +102,14 @@ class FakeSchedule:
             raise NotFound("SCHEDULE_NOT_FOUND", "no")
         after = start - timedelta(microseconds=1)
         found = occurrences(self.slots[account[1]], find_zone(self.zone), after=after, until=end)
-        return [OfferedTime(each.instant, self.kept.get(each.slot, "")) for each in found if each.instant < end]
+        return [
+            OfferedTime(each.instant, self.kept.get(each.slot, ""), self._is_outside(account[1], each))
+            for each in found
+            if each.instant < end
+        ]
+
+    def _is_outside(self, account: str, found: Occurrence) -> bool:
+        return account in self.windows and not self.windows[account].contains(found.local)
 
     async def timetable(self, organization_id: str, social_account_id: str) -> Timetable:
         self.asked += 1
@@ -111,6 +123,7 @@ class FakeSchedule:
             time_zone=schedule.time_zone,
             max_posts_per_day=schedule.max_posts_per_day,
             enabled=schedule.enabled,
+            send_window=self.windows.get(social_account_id),
         )
 
 

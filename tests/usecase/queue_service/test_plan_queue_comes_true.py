@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
+from civil.windows import SendWindow
 from postflow.queue.v1.queue_service_pb2 import QUEUE_PLACE_END, QUEUE_PLACE_FRONT
 from queue_service.domain.moving import Before, Destination, ToBottom, ToTime, ToTop
 from queue_service.domain.planned_change import (
@@ -46,14 +47,23 @@ Kind = Callable[[Draw, "Queue", list[str], list[str]], "Change"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """A queue: what was added, at its end or at hours; which slots were removed; and the hours until the plan."""
+    """A queue: what was added, at its end or at hours; which slots were removed; and the hours until the plan.
+
+    The send window is set when so many drafts have been added.
+    """
 
     cap: int
+    window: SendWindow | None
+    windowless: int
     added: list[tuple[str, float | None]]
     removed: set[int]
     is_paused: bool
     skips: bool
     passed: float
+
+
+def every_day(start: int, end: int | None) -> SendWindow:
+    return SendWindow(days=frozenset(range(7)), start=time(start), end=None if end is None else time(end))
 
 
 @st.composite
@@ -65,6 +75,8 @@ def histories(draw: st.DrawFn) -> History:
     chosen = [at for _, at in added if at]
     return History(
         cap=draw(st.sampled_from([0, 0, 6])),
+        window=draw(st.none() | st.builds(every_day, st.sampled_from([8, 11, 14]), st.sampled_from([15, 18, None]))),
+        windowless=draw(st.integers(0, 4)),
         added=[each for place, each in enumerate(added) if not each[1] or chosen.index(each[1]) == place],
         removed=draw(st.sets(st.integers(0, 8), max_size=2)),
         is_paused=draw(st.booleans()),
@@ -81,6 +93,8 @@ async def build(queue: "Queue", history: History) -> None:
     queue.schedule.kept = {each: "news" for each in HOURLY if each.hour % 5 == 3}
     await queue.put_schedule("page", *HOURLY, cap=history.cap)
     for place, (category, at) in enumerate(history.added):
+        if history.window and place == min(history.windowless, len(history.added) - 1):
+            await queue.put_schedule("page", *HOURLY, cap=history.cap, window=history.window, version=2)
         await queue.save_draft(f"d{place}", "page", category=category)
         await (queue.at(f"d{place}", hour(at)) if at else queue.add(f"d{place}", "page"))
     slots = sorted(await times(queue))

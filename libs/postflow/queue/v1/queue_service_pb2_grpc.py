@@ -133,14 +133,15 @@ class QueueServiceServicer:
 
     def AddToQueue(self, request, context):
         """AddToQueue gives a draft the next free weekly slot on each account: on all of them or on none. A slot is free when
-        no live slot of the account lies within a minute of it and the account's daily cap is not reached. The draft need
-        not be approved yet, but is not sent until it is. The slot covers the draft's targets on the account that are not
-        published yet, and those that are added later. NOT_FOUND `DRAFT_NOT_FOUND`. FAILED_PRECONDITION
-        `ACCOUNT_NOT_A_TARGET`; `ACCOUNT_NOT_FOUND` and `ACCOUNT_NOT_CONNECTED`, unless Publisher is unreachable;
-        `ALREADY_QUEUED`; `DRAFT_PUBLISHED` when all its targets on an account are published (the metadata names a post);
-        `NO_SCHEDULE`; `SCHEDULE_DISABLED`; `HORIZON_EXHAUSTED` when no slot is free within 730 days; `UNKNOWN_TIME_ZONE`
-        when a tzdata release has dropped the schedule's zone. UNAVAILABLE `SCHEDULE_CHANGING` while Schedule answers with
-        an older schedule than it has announced.
+        it lies inside the schedule's send window, no live slot of the account lies within a minute of it, and the account's
+        daily cap is not reached. The draft need not be approved yet, but is not sent until it is. The slot covers the
+        draft's targets on the account that are not published yet, and those that are added later. NOT_FOUND
+        `DRAFT_NOT_FOUND`. FAILED_PRECONDITION `ACCOUNT_NOT_A_TARGET`; `ACCOUNT_NOT_FOUND` and `ACCOUNT_NOT_CONNECTED`,
+        unless Publisher is unreachable; `ALREADY_QUEUED`; `DRAFT_PUBLISHED` when all its targets on an account are
+        published (the metadata names a post); `NO_SCHEDULE`; `SCHEDULE_DISABLED`; `HORIZON_EXHAUSTED` when no slot is free
+        within 730 days, because all are taken or the send window leaves none; `UNKNOWN_TIME_ZONE` when a tzdata release
+        has dropped the schedule's zone. UNAVAILABLE `SCHEDULE_CHANGING` while Schedule answers with an older schedule than
+        it has announced.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -35,14 +35,15 @@ class QueueServiceStub:
     def __new__(cls, channel: _aio.Channel) -> QueueServiceAsyncStub: ...
     AddToQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.AddToQueueRequest, _queue_service_pb2.AddToQueueResponse]
     """AddToQueue gives a draft the next free weekly slot on each account: on all of them or on none. A slot is free when
-    no live slot of the account lies within a minute of it and the account's daily cap is not reached. The draft need
-    not be approved yet, but is not sent until it is. The slot covers the draft's targets on the account that are not
-    published yet, and those that are added later. NOT_FOUND `DRAFT_NOT_FOUND`. FAILED_PRECONDITION
-    `ACCOUNT_NOT_A_TARGET`; `ACCOUNT_NOT_FOUND` and `ACCOUNT_NOT_CONNECTED`, unless Publisher is unreachable;
-    `ALREADY_QUEUED`; `DRAFT_PUBLISHED` when all its targets on an account are published (the metadata names a post);
-    `NO_SCHEDULE`; `SCHEDULE_DISABLED`; `HORIZON_EXHAUSTED` when no slot is free within 730 days; `UNKNOWN_TIME_ZONE`
-    when a tzdata release has dropped the schedule's zone. UNAVAILABLE `SCHEDULE_CHANGING` while Schedule answers with
-    an older schedule than it has announced.
+    it lies inside the schedule's send window, no live slot of the account lies within a minute of it, and the account's
+    daily cap is not reached. The draft need not be approved yet, but is not sent until it is. The slot covers the
+    draft's targets on the account that are not published yet, and those that are added later. NOT_FOUND
+    `DRAFT_NOT_FOUND`. FAILED_PRECONDITION `ACCOUNT_NOT_A_TARGET`; `ACCOUNT_NOT_FOUND` and `ACCOUNT_NOT_CONNECTED`,
+    unless Publisher is unreachable; `ALREADY_QUEUED`; `DRAFT_PUBLISHED` when all its targets on an account are
+    published (the metadata names a post); `NO_SCHEDULE`; `SCHEDULE_DISABLED`; `HORIZON_EXHAUSTED` when no slot is free
+    within 730 days, because all are taken or the send window leaves none; `UNKNOWN_TIME_ZONE` when a tzdata release
+    has dropped the schedule's zone. UNAVAILABLE `SCHEDULE_CHANGING` while Schedule answers with an older schedule than
+    it has announced.
     """
     ScheduleAt: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.ScheduleAtRequest, _queue_service_pb2.ScheduleAtResponse]
     """ScheduleAt gives a draft a time that the caller chooses, on all accounts or on none. Schedules and caps do not
@@ -147,14 +148,15 @@ class QueueServiceAsyncStub(QueueServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     AddToQueue: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.AddToQueueRequest, _queue_service_pb2.AddToQueueResponse]  # type: ignore[assignment]
     """AddToQueue gives a draft the next free weekly slot on each account: on all of them or on none. A slot is free when
-    no live slot of the account lies within a minute of it and the account's daily cap is not reached. The draft need
-    not be approved yet, but is not sent until it is. The slot covers the draft's targets on the account that are not
-    published yet, and those that are added later. NOT_FOUND `DRAFT_NOT_FOUND`. FAILED_PRECONDITION
-    `ACCOUNT_NOT_A_TARGET`; `ACCOUNT_NOT_FOUND` and `ACCOUNT_NOT_CONNECTED`, unless Publisher is unreachable;
-    `ALREADY_QUEUED`; `DRAFT_PUBLISHED` when all its targets on an account are published (the metadata names a post);
-    `NO_SCHEDULE`; `SCHEDULE_DISABLED`; `HORIZON_EXHAUSTED` when no slot is free within 730 days; `UNKNOWN_TIME_ZONE`
-    when a tzdata release has dropped the schedule's zone. UNAVAILABLE `SCHEDULE_CHANGING` while Schedule answers with
-    an older schedule than it has announced.
+    it lies inside the schedule's send window, no live slot of the account lies within a minute of it, and the account's
+    daily cap is not reached. The draft need not be approved yet, but is not sent until it is. The slot covers the
+    draft's targets on the account that are not published yet, and those that are added later. NOT_FOUND
+    `DRAFT_NOT_FOUND`. FAILED_PRECONDITION `ACCOUNT_NOT_A_TARGET`; `ACCOUNT_NOT_FOUND` and `ACCOUNT_NOT_CONNECTED`,
+    unless Publisher is unreachable; `ALREADY_QUEUED`; `DRAFT_PUBLISHED` when all its targets on an account are
+    published (the metadata names a post); `NO_SCHEDULE`; `SCHEDULE_DISABLED`; `HORIZON_EXHAUSTED` when no slot is free
+    within 730 days, because all are taken or the send window leaves none; `UNKNOWN_TIME_ZONE` when a tzdata release
+    has dropped the schedule's zone. UNAVAILABLE `SCHEDULE_CHANGING` while Schedule answers with an older schedule than
+    it has announced.
     """
     ScheduleAt: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.ScheduleAtRequest, _queue_service_pb2.ScheduleAtResponse]  # type: ignore[assignment]
     """ScheduleAt gives a draft a time that the caller chooses, on all accounts or on none. Schedules and caps do not
@@ -262,14 +264,15 @@ class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_queue_service_pb2.AddToQueueResponse, _abc.Awaitable[_queue_service_pb2.AddToQueueResponse]]:
         """AddToQueue gives a draft the next free weekly slot on each account: on all of them or on none. A slot is free when
-        no live slot of the account lies within a minute of it and the account's daily cap is not reached. The draft need
-        not be approved yet, but is not sent until it is. The slot covers the draft's targets on the account that are not
-        published yet, and those that are added later. NOT_FOUND `DRAFT_NOT_FOUND`. FAILED_PRECONDITION
-        `ACCOUNT_NOT_A_TARGET`; `ACCOUNT_NOT_FOUND` and `ACCOUNT_NOT_CONNECTED`, unless Publisher is unreachable;
-        `ALREADY_QUEUED`; `DRAFT_PUBLISHED` when all its targets on an account are published (the metadata names a post);
-        `NO_SCHEDULE`; `SCHEDULE_DISABLED`; `HORIZON_EXHAUSTED` when no slot is free within 730 days; `UNKNOWN_TIME_ZONE`
-        when a tzdata release has dropped the schedule's zone. UNAVAILABLE `SCHEDULE_CHANGING` while Schedule answers with
-        an older schedule than it has announced.
+        it lies inside the schedule's send window, no live slot of the account lies within a minute of it, and the account's
+        daily cap is not reached. The draft need not be approved yet, but is not sent until it is. The slot covers the
+        draft's targets on the account that are not published yet, and those that are added later. NOT_FOUND
+        `DRAFT_NOT_FOUND`. FAILED_PRECONDITION `ACCOUNT_NOT_A_TARGET`; `ACCOUNT_NOT_FOUND` and `ACCOUNT_NOT_CONNECTED`,
+        unless Publisher is unreachable; `ALREADY_QUEUED`; `DRAFT_PUBLISHED` when all its targets on an account are
+        published (the metadata names a post); `NO_SCHEDULE`; `SCHEDULE_DISABLED`; `HORIZON_EXHAUSTED` when no slot is free
+        within 730 days, because all are taken or the send window leaves none; `UNKNOWN_TIME_ZONE` when a tzdata release
+        has dropped the schedule's zone. UNAVAILABLE `SCHEDULE_CHANGING` while Schedule answers with an older schedule than
+        it has announced.
         """
 
     @_abc_1.abstractmethod

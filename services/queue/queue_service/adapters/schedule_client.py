@@ -42,12 +42,12 @@ class ScheduleClient:
         category_id: str | None = None,
         needed: int = 1,
     ) -> SlotTimes:
-        """Returns `count` times from `start` on: cached ones if they are still valid, or if Schedule is unreachable.
+        """Returns `count` times inside the send window from `start` on.
 
-        A cached page is used if it has `needed` times from `start` on.
-        With a `category_id`, only times that are kept for this category or, if it is empty, for none. The times may be
-        of another schedule version than the queue's, and may begin before `start`. Raises NotFound for an account
-        without a schedule.
+        They are cached ones if those are still valid, or if Schedule is unreachable. A cached page is used if it has
+        `needed` times from `start` on. With a `category_id`, only times that are kept for this category or, if it is
+        empty, for none. The times may be of another schedule version than the queue's, and may begin before `start`.
+        Raises NotFound for an account without a schedule.
         """
         key = (organization_id, queue.social_account_id, category_id)
         cached = self._cache.find(key)
@@ -63,6 +63,7 @@ class ScheduleClient:
             known_tzdata_version=cached.tzdata_version if cached else "",
             of_category_only=category_id is not None,
             category_id=category_id,
+            inside_send_window_only=True,
         )
         try:
             with calling():
@@ -80,7 +81,10 @@ class ScheduleClient:
         return times
 
     async def offered_times(self, account: AccountKey, start: datetime, end: datetime) -> list[OfferedTime]:
-        """Returns the times of all categories from `start` until `end`, 1,000 at most. Caches nothing."""
+        """Returns the times of all categories, outside the send window too, from `start` until `end`, 1,000 at most.
+
+        Caches nothing.
+        """
         organization_id, social_account_id = account
         request = schedule_service_pb2.FindSlotTimesRequest(
             organization_id=organization_id,

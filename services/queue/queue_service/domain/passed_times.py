@@ -18,16 +18,18 @@ class PassReason(StrEnum):
     FILLED = "FILLED"
     SKIPPED = "SKIPPED"
     CAPPED = "CAPPED"
+    WINDOW = "WINDOW"
     CATEGORY = "CATEGORY"
     GAP = "GAP"
     NOTICE = "NOTICE"
 
 
 class OfferedTime(NamedTuple):
-    """A slot time of the account's schedule, and the category that it is kept for."""
+    """A slot time of the account's schedule, inside its send window or not, and the category that it is kept for."""
 
     time: datetime
     category_id: str = ""
+    is_outside_window: bool = False
 
 
 class Filling(NamedTuple):
@@ -79,8 +81,8 @@ def passed_times(
     lines = _lines(slot, offered, category_id)
     passed = latest_before(offered, slot)
     return tuple(
-        PassedTime(each.time, PassReason.CATEGORY)
-        if each.category_id not in lines
+        PassedTime(each.time, reason)
+        if (reason := _withheld(each, lines))
         else _judged(slot, each.time, around, earliest=now + notice)
         for each in passed
     )
@@ -93,6 +95,13 @@ def _lines(slot: QueueSlot, offered: Iterable[OfferedTime], category_id: str) ->
     """
     own = next((each.category_id for each in offered if each.time == slot.schedule_time), "")
     return {category_id} if category_id and own == category_id else {category_id, ""}
+
+
+def _withheld(offered: OfferedTime, lines: set[str]) -> PassReason | None:
+    """Returns why the schedule does not give the draft the time, whether it is free or not."""
+    if offered.category_id not in lines:
+        return PassReason.CATEGORY
+    return PassReason.WINDOW if offered.is_outside_window else None
 
 
 def _judged(slot: QueueSlot, time: datetime, around: Surroundings, *, earliest: datetime) -> PassedTime:

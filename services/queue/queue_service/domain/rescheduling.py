@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
 
-from civil.weekly import WeeklySlot, occurrences
+from civil.weekly import WeeklySlot, none_is_within, occurrences
+from civil.windows import SendWindow
 from civil.zones import find_zone
 from queue_service.domain.account import AccountQueue
 from queue_service.domain.arrangement import NO_CHANGE, Arrangement, SeatedSlot, Snapshot, seated
@@ -23,13 +24,14 @@ _MORE = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timetable:
-    """The part of a schedule from which Queue computes its slot times."""
+    """The part of a schedule from which its slot times are computed."""
 
     # Each with the category for which it is kept.
     weekly_slots: Mapping[WeeklySlot, str]
     time_zone: str
     max_posts_per_day: int
     enabled: bool
+    send_window: SendWindow | None = None
 
     def changed(self, planned: PlannedSchedule) -> "Timetable":
         slots, zone, cap = planned.weekly_slots, planned.time_zone, planned.max_posts_per_day
@@ -87,8 +89,8 @@ def first_times(
     """Returns the first times of a category, as Schedule would."""
     slots = [slot for slot, kept_for in timetable.weekly_slots.items() if kept_for == category]
     zone = find_zone(timetable.time_zone)
-    within = occurrences(slots, zone, after=start - datetime.resolution, until=end - datetime.resolution)
-    found = tuple(islice(within, count))
+    after, until, window = start - datetime.resolution, end - datetime.resolution, timetable.send_window
+    found = tuple(islice(occurrences(slots, zone, after=after, until=until, within=window), count))
     is_cut_off = len(found) == count
     return SlotTimes(
         schedule_version=version,
@@ -97,6 +99,7 @@ def first_times(
         times=tuple(each.instant for each in found),
         nominals=tuple(each.nominal for each in found),
         last=not is_cut_off,
+        all_outside=not found and none_is_within(timetable.weekly_slots, window),
     )
 
 

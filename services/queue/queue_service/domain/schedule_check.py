@@ -40,6 +40,9 @@ def usable(queue: AccountQueue, read: ReadTimes) -> Mapping[str, SlotTimes]:
         raise refused("SCHEDULE_DISABLED", f"the schedule of account {account} is disabled", account)
     if queue.time_zone not in zone_names():
         raise _zone_unknown(queue)
+    if read and all(times.all_outside for times in read.values()):
+        account = queue.social_account_id
+        raise refused("HORIZON_EXHAUSTED", f"no weekly slot of account {account} lies inside its send window", account)
     return read
 
 

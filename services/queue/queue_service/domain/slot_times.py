@@ -9,7 +9,10 @@ from queue_service.domain.account import AccountQueue, AnnouncedSchedule
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotTimes:
-    """Every slot time from `after` until `until`, in order. If `last`, there are no more within the horizon."""
+    """Every slot time inside the send window from `after` until `until`, in order.
+
+    If `last`, there are no more within the horizon. If `all_outside`, the window leaves none of the weekly slots.
+    """
 
     schedule_version: int
     after: datetime
@@ -18,6 +21,7 @@ class SlotTimes:
     # The wall-clock time of each time's weekly slot, if it is known.
     nominals: tuple[datetime | None, ...]
     last: bool
+    all_outside: bool = False
     # The schedule that they come from; None if Schedule runs the previous release, which does not send it.
     schedule: AnnouncedSchedule | None = None
 

@@ -47,6 +47,7 @@ _PASSED = {
     PassReason.FILLED: "filled",
     PassReason.SKIPPED: "left empty by SkipNextSlot",
     PassReason.CAPPED: "on a day that has reached the daily cap",
+    PassReason.WINDOW: "outside the send window",
     PassReason.CATEGORY: "kept for another category",
     PassReason.NOTICE: "too near",
     PassReason.GAP: "free now",

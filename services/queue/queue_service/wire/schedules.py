@@ -1,8 +1,9 @@
 """Accounts' schedules and their slot times, as Schedule answers and announces them."""
 
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 
 from civil.weekly import WeeklySlot
+from civil.windows import SendWindow
 from civil.zones import find_zone, zone_names
 from postflow.schedule.v1 import account_schedule_pb2, schedule_events_pb2, schedule_service_pb2
 from queue_service.domain.account import AnnouncedSchedule
@@ -28,17 +29,19 @@ def slot_times(
         times=tuple(moment(each.time) for each in wanted),
         nominals=tuple(map(_nominal, wanted)),
         last=not cut_off,
+        all_outside=found.none_inside_send_window and not wanted,
         schedule=_schedule(asked, found),
     )
 
 
 def offered_times(found: schedule_service_pb2.FindSlotTimesResponse) -> list[OfferedTime]:
-    return [OfferedTime(moment(each.time), each.category_id) for each in found.slot_times]
+    return [OfferedTime(moment(each.time), each.category_id, each.outside_send_window) for each in found.slot_times]
 
 
 def _is_wanted(asked: schedule_service_pb2.FindSlotTimesRequest, found: account_schedule_pb2.SlotTime) -> bool:
-    """Returns whether the time has the category asked for. The previous release answers with all times."""
-    return not asked.of_category_only or found.category_id == asked.category_id
+    """Returns whether the time is one of those asked for. The previous release answers with all times."""
+    is_of_category = not asked.of_category_only or found.category_id == asked.category_id
+    return is_of_category and not (asked.inside_send_window_only and found.outside_send_window)
 
 
 def _nominal(found: account_schedule_pb2.SlotTime) -> datetime | None:
@@ -73,7 +76,20 @@ def timetable(schedule: account_schedule_pb2.AccountSchedule) -> Timetable:
         time_zone=schedule.time_zone,
         max_posts_per_day=schedule.max_posts_per_day,
         enabled=schedule.enabled,
+        send_window=_send_window(schedule.send_window) if schedule.HasField("send_window") else None,
     )
+
+
+def _send_window(message: account_schedule_pb2.SendWindow) -> SendWindow:
+    return SendWindow(
+        days=frozenset(day % 7 for day in message.days_of_week),
+        start=_clock(message.start),
+        end=_clock(message.end) if message.HasField("end") else None,
+    )
+
+
+def _clock(message: account_schedule_pb2.LocalTime) -> time:
+    return time(message.hour, message.minute)
 
 
 def weekly_slot(message: account_schedule_pb2.WeeklySlot) -> WeeklySlot:

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from civil.weekly import Occurrence
+from civil.weekly import Occurrence, none_is_within
 from civil.windows import SendWindow
 from civil.zones import tzdata_version
 from postflow.schedule.v1 import account_schedule_pb2, schedule_events_pb2
@@ -108,7 +108,7 @@ async def find_slot_times_response(schedule: AccountSchedule, found: SlotTimes |
         max_posts_per_day=timetable.max_posts_per_day,
         enabled=timetable.enabled,
         tzdata_version=tzdata_version(),
-        none_inside_send_window=timetable.has_only_slots_outside_window,
+        none_inside_send_window=none_is_within(timetable.weekly_slots, timetable.send_window),
     )
     for first in range(0, len(found.times), _ENCODED_AT_ONCE):
         if first:

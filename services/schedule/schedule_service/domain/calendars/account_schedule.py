@@ -36,16 +36,6 @@ class Timetable:
             return self.weekly_slots
         return tuple(slot for slot in self.weekly_slots if self.category_of(slot) == category_id)
 
-    @property
-    def has_only_slots_outside_window(self) -> bool:
-        """Returns whether there are weekly slots, and none of them lies inside the send window."""
-        window = self.send_window
-        return (
-            window is not None
-            and bool(self.weekly_slots)
-            and not any(slot.is_within(window) for slot in self.weekly_slots)
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountSchedule:
