@@ -9,9 +9,13 @@ from civil.weekly import WeeklySlot
 from civil.windows import SendWindow
 from postflow.queue.v1.queue_service_pb2 import QUEUE_PLACE_FRONT
 from queue_service.application.next_free_time import NextFreeTime
+from queue_service.application.reslot_late import ReslotLate
+from queue_service.application.times_on_demand import TimesOnDemand
+from queue_service.domain.late_policy import LateAction, LatePolicy
 from queue_service.domain.planned_change import PlannedAdditions, PlannedInFront, PlannedSchedule
 from servicekit.faults import Refused
 from tests.usecase.queue_service.explaining import explained, passed
+from tests.usecase.queue_service.pausing import Pausing
 from tests.usecase.queue_service.planning import HOURLY, hour, hours, plan
 from tests.usecase.queue_service.rearranging import Rearranging
 
@@ -70,6 +74,29 @@ async def test_a_slot_moves_to_the_bottom_inside_the_window(windowed: "Queue") -
     [chosen] = await windowed.at("x", hour(9.5))
     await Rearranging(windowed).move(chosen.id, to_bottom=True)
     assert await times(windowed) == [("a", hour(3)), ("b", hour(4)), ("x", hour(27))]
+
+
+async def test_overdue_slots_are_rescheduled_inside_the_window(windowed: "Queue") -> None:
+    await Pausing(windowed).pause()
+    await added(windowed, "a", "b", "c")
+    windowed.now = hour(4.5)
+    await Pausing(windowed).resume()
+    assert await times(windowed) == [("c", hour(27)), ("a", hour(28)), ("b", hour(51))]
+
+
+async def test_late_slots_move_to_free_times_inside_the_window(windowed: "Queue") -> None:
+    await Pausing(windowed).update(late_policy=LatePolicy(grace=timedelta(minutes=10), action=LateAction.RESLOT))
+    await added(windowed, "a", "b")
+    windowed.now = hour(3.5)
+    reslot_late = ReslotLate(
+        database=windowed.database,
+        clock=windowed.clock,
+        policy=windowed.policy,
+        arranger=windowed.arranger,
+        times=TimesOnDemand(windowed.read_times),
+    )
+    await reslot_late()
+    assert await times(windowed) == [("b", hour(4)), ("a", hour(27))]
 
 
 async def test_times_that_callers_choose_may_lie_outside_the_window(windowed: "Queue") -> None:
