@@ -168,13 +168,13 @@ async def test_a_post_of_an_account_that_stays_away_is_missed(stack: Stack, tena
     await disconnected(stack, tenant, now())
     [refused] = await tenant.slots("refused")
     await tenant.remove(refused.id, request_id="remove")
-    await tenant.set_late_policy("page", LATE_ACTION_MISS, grace=timedelta(0))
+    await tenant.set_late_policy("page", LATE_ACTION_MISS, grace=SECOND)
     due = now() - 57 * SECOND
     await tenant.move(late.id, due, request_id="move")
     assert await obstacles(tenant, "late") == ["ACCOUNT_NOT_CONNECTED"]
 
     # A minute after its latest time, at which a process looks as soon as it has started.
-    await until_past(due + MINUTE)
+    await until_past(due + GRACE + MINUTE)
     await stack.restart("queue")
     await tenant.clients.ready()
     await tenant.until("late", DRAFT_STATE_FAILED)

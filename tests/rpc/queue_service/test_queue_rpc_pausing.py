@@ -124,6 +124,7 @@ async def test_an_outdated_etag_is_refused(rig: "Rig", refusal: Refusal, method:
         (UpdateQueueRequest(**PAGE, pace=Duration(seconds=9)), "pace"),
         (UpdateQueueRequest(**PAGE, pace=Duration(seconds=86_401)), "pace"),
         (UpdateQueueRequest(**PAGE, late_policy=LatePolicy(grace=Duration(seconds=-1))), "late_policy.grace"),
+        (UpdateQueueRequest(**PAGE, late_policy=LatePolicy(grace=Duration())), "late_policy.grace"),
         (UpdateQueueRequest(**PAGE, late_policy=LatePolicy(grace=Duration(seconds=700_000))), "late_policy.grace"),
         (UpdateQueueRequest(**PAGE, late_policy=LatePolicy(action=9)), "late_policy.action"),  # type: ignore[arg-type]
     ],

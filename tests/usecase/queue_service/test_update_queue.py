@@ -38,15 +38,6 @@ async def test_only_what_is_given_changes(queue: "Queue", pausing: Pausing) -> N
     assert (await pausing.update(pace=HOUR, late_policy=MISS)).queue.etag == "2"
 
 
-@pytest.mark.parametrize("action", [LateAction.MISS, LateAction.RESLOT])
-async def test_a_grace_of_less_than_a_minute_counts_as_one(
-    queue: "Queue", pausing: Pausing, action: LateAction
-) -> None:
-    """Nothing goes out at the very instant of its time: without a grace all posts would be missed, or move on."""
-    shown = (await pausing.update(late_policy=LatePolicy(grace=timedelta(0), action=action))).queue
-    assert shown.late_policy.grace.ToTimedelta() == timedelta(minutes=1)
-
-
 async def test_a_stale_etag_is_refused(queue: "Queue", pausing: Pausing) -> None:
     await pausing.update(pace=HOUR, etag="0")
     with pytest.raises(Conflict) as refused:

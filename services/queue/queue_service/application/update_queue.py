@@ -49,7 +49,7 @@ class UpdateQueue:
         account = settings.account
         queue = (await lock_or_add_queues(tx, [account]))[account]
         require_etag(queue, settings.etag)
-        late_policy = settings.late_policy.in_force if settings.late_policy else queue.late_policy
+        late_policy = settings.late_policy or queue.late_policy
         pace = queue.pace if settings.pace is None else settings.pace
         if (late_policy, pace) != (queue.late_policy, queue.pace):
             await pauses.set_up(tx, account, late_policy, pace)

@@ -1,6 +1,6 @@
 """The late policy of a queue, for posts that could not be handed over in time."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -11,20 +11,12 @@ class LateAction(StrEnum):
     MISS = "MISS"
 
 
-LEAST_GRACE = timedelta(minutes=1)
-"""No post goes out at the very instant of its time: without a grace none would be in time."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatePolicy:
     """Up to `grace` late, a post goes out as if nothing had happened; then `action` applies."""
 
     grace: timedelta = timedelta(minutes=10)
     action: LateAction = LateAction.PUBLISH
-
-    @property
-    def in_force(self) -> "LatePolicy":
-        return replace(self, grace=max(self.grace, LEAST_GRACE))
 
     def limit(self, late_limit: timedelta) -> timedelta:
         """Returns how late a post may be before it is MISSED: `late_limit` unless the action is MISS, or the grace."""
