@@ -394,4 +394,4 @@ async def test_putting_without_a_schedule_is_refused(stub: Stub) -> None:
 async def test_a_request_over_the_limit_is_refused(stub: Stub) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await stub.PutAccountSchedule(put(name="x" * 300_000))
-    assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
