@@ -63,6 +63,13 @@ async def test_a_schedule_that_was_not_announced_yet_counts(queue: "Queue") -> N
     assert await found(queue) is None
 
 
+async def test_a_schedule_that_was_not_announced_yet_is_searched_from_now_on(queue: "Queue") -> None:
+    await queue.put_schedule("page", *DAILY)
+    assert [await check(queue, f"d{number}") for number in range(3)] == [NOON, NOON + DAY, NOON + 2 * DAY]
+    await queue.put_schedule("page", *TWICE, version=2, announce=False)
+    assert await check(queue, "d3") == NOON + timedelta(hours=6)
+
+
 async def test_there_is_none_without_an_enabled_schedule(queue: "Queue") -> None:
     assert await found(queue) is None
     await queue.put_schedule("page", *DAILY, enabled=False)

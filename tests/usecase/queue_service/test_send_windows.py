@@ -107,10 +107,13 @@ async def test_times_that_callers_choose_may_lie_outside_the_window(windowed: "Q
     assert await times(windowed) == [("x", hour(2))]
 
 
-async def test_a_wider_window_gives_the_times_that_come_into_it(windowed: "Queue") -> None:
+@pytest.mark.parametrize("announced", [True, False])
+async def test_a_wider_window_gives_the_times_that_come_into_it(windowed: "Queue", announced: bool) -> None:
     await added(windowed, *"abcd")
     wider = SendWindow(days=EVERY_DAY, start=time(11), end=time(15))
-    await windowed.put_schedule("page", *HOURLY, window=wider, version=2)
+    await windowed.put_schedule("page", *HOURLY, window=wider, version=2, announce=announced)
+    assert await next_free(windowed) == hour(2)
+    assert hours(await plan(windowed, PlannedAdditions(count=2))) == [("", None, 2), ("", None, 5)]
     assert await added(windowed, "e", "f", "g") == [hour(2), hour(5), hour(26)]
 
 

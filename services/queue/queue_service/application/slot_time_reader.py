@@ -144,6 +144,9 @@ class SlotTimeReader:
                 category_id=category,
                 needed=min(needed, _PAGE),
             )
+            if not wanted.start and start > earliest and page.schedule and queue.learns_from(page.schedule):
+                # The frontier is that of an older schedule: earlier times may be free.
+                return await self._read_line(organization_id, queue.learned(page.schedule), wanted, category, now)
             if pages and not page.continues(pages[-1]):
                 return pages[0]  # The schedule has changed meanwhile: what lies behind is read again.
             pages.append(page)
