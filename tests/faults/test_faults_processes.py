@@ -17,6 +17,8 @@ from devstack.errors import StackError
 from devstack.layout import SERVICES
 from devstack.stack import Stack
 from postflow.drafts.v1.draft_pb2 import DRAFT_STATE_PUBLISHED
+from postflow.queue.v1.queue_pb2 import LATE_ACTION_MISS, LATE_ACTION_RESLOT
+from postflow.queue.v1.queue_service_pb2 import GetQueueRequest
 from postflow.schedule.v1.account_schedule_pb2 import AccountSchedule
 from postflow.schedule.v1.timer_pb2 import TIMER_STATE_FINISHED, Timer
 from servicekit import failpoints
@@ -26,6 +28,8 @@ from testkit.stack.posting import PATIENCE, Posting
 
 # Their failpoints are declared too if they run in the same session.
 OF_OTHER_TESTS = {"test", "tiny"}
+# Passed only by slots that are too late to be sent, which this file has a test for.
+OF_LATE_SLOTS = "queue.dispatch.expired"
 MAINS = (drafts_service.main, publisher_service.main, queue_service.main, schedule_service.main)
 
 
@@ -51,7 +55,7 @@ def armed(service: str, specification: str) -> dict[str, str]:
     return {f"POSTFLOW_{service.upper()}_FAILPOINTS": specification}
 
 
-@pytest.mark.parametrize("place", places())
+@pytest.mark.parametrize("place", [place for place in places() if place != OF_LATE_SLOTS])
 async def test_a_process_killed_at_any_failpoint_leaves_nothing_undone(
     stack: Stack, posting: Posting, place: str
 ) -> None:
@@ -85,14 +89,17 @@ async def _revive(stack: Stack, victim: str) -> None:
 
 
 async def _work(posting: Posting) -> None:
-    """Passes every failpoint: a schedule, a timer, posts, one whose queue is paused for a while, and one whose approved
-    text is changed."""
+    """Passes every failpoint: a schedule, a timer, posts, one whose queue is paused for a while, one that is late and
+    gets another time, and one whose approved text is changed."""
     await posting.insist(lambda: posting.tenant.put_schedule(AccountSchedule(social_account_id="a", time_zone="UTC")))
     await posting.insist(lambda: posting.tenant.create_timer("due", Timer(topic="test", delay=Duration(seconds=1))))
     await posting.schedule("one", "two", ahead=1)
     await posting.schedule("paused", ahead=2)
     await posting.pause("paused")
     await posting.resume("paused")
+    await posting.write("late")
+    await posting.insist(lambda: posting.tenant.set_late_policy("of-late", LATE_ACTION_RESLOT, grace=timedelta(0)))
+    await posting.schedule("late", ahead=-30)
     await posting.write("changed")
     await posting.insist(lambda: posting.tenant.change_text("changed", "The new text"))
     await posting.schedule("changed", ahead=1)
@@ -101,6 +108,31 @@ async def _work(posting: Posting) -> None:
 async def _fired(posting: Posting, timer_id: str) -> bool:
     timer = await posting.insist(lambda: posting.tenant.timer(timer_id))
     return timer.state == TIMER_STATE_FINISHED and timer.fire_count == 1
+
+
+async def test_a_queue_that_dies_as_it_ends_late_slots_ends_them(stack: Stack, posting: Posting) -> None:
+    """The slot of a disabled account is too late by a minute, and so the first look of a new process ends it."""
+    tenant = posting.tenant
+    await tenant.put_schedule(AccountSchedule(social_account_id="of-late", time_zone="UTC", enabled=False))
+    await posting.write("late")
+    await eventually(lambda: _is_disabled(posting, "of-late"))
+    await tenant.set_late_policy("of-late", LATE_ACTION_MISS, grace=timedelta(0))
+    due = await posting.schedule("late", ahead=-58)
+    await eventually(lambda: SystemClock().now() > due + timedelta(seconds=60))
+    await _arm(stack, "queue", f"{OF_LATE_SLOTS}=kill")
+    await eventually(lambda: not stack.running("queue"))
+    assert [slot["state"] for slot in (await posting.history()).slots] == ["DISPATCHED"]
+    await stack.start("queue", armed("queue", ""))
+    await posting.tenant.clients.ready()
+    await posting.until_slots("MISSED")
+    await posting.check_all_ended()
+    assert posting.effects() == []
+
+
+async def _is_disabled(posting: Posting, account: str) -> bool:
+    request = GetQueueRequest(organization_id=posting.tenant.organization_id, social_account_id=account)
+    queue = (await posting.tenant.clients.queue.GetQueue(request)).queue
+    return bool(queue.time_zone) and not queue.schedule_enabled
 
 
 async def test_a_queue_that_dies_between_claim_and_publish_sends_again(stack: Stack, posting: Posting) -> None:
