@@ -241,6 +241,16 @@ async def test_many_small_tenants_do_not_spoil_the_plans_for_a_busy_account(queu
     assert "(draft_id = " in locked.get("Index Cond", ""), locked
 
 
+async def test_drafts_are_locked_with_their_own_slots_before_the_first_analyze(queue: "Queue") -> None:
+    """All indexes look alike then, and one by account would have the planner read all slots of the organization."""
+    async with queue.database.transaction() as tx:
+        plan = await planned_on(tx.connection, drafts._LOCK_DRAFTS)
+    [slots_of_draft] = _scans_of_slot(plan)
+    [targets] = [node for node in plan if node.get("Relation Name") == "slot_target"]
+    assert slots_of_draft["Index Name"] == "slot_by_draft"
+    assert "(slot_id = " in targets["Index Cond"], targets
+
+
 async def test_due_accounts_are_locked_by_their_keys_after_a_calm(crowded: "Queue") -> None:
     """Guards against statistics from a time when nothing was due: the index of due accounts looks empty."""
     async with crowded.database.statement() as connection:

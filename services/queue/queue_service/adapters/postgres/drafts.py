@@ -94,7 +94,8 @@ _EXTEND_SLOTS = text("""
 
 # Locks the drafts' rows against saves until the slots are committed, in the order of the arrays. A target that a save
 # adds is therefore either in the row already, or the save sees the slot. LATERAL with FOR SHARE or OFFSET 0 leaves only
-# lookups by key, however small the tables were when the plan was made.
+# lookups by key, however small the tables were when the plan was made; and only the index by draft has the order of the
+# slots, while that of a draft's slots by account would have the planner read all slots of the organization.
 _LOCK_DRAFTS = Statement("""
     select u.organization_id, u.id, known.revision, known.targets, known.category_id, found.*
     from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as u (organization_id, id)
@@ -103,11 +104,18 @@ _LOCK_DRAFTS = Statement("""
         where d.organization_id = u.organization_id and d.id = u.id for share
     ) as known
     left join lateral (
-        select s.id as slot_id, s.social_account_id, s.schedule_time,
-            s.state in ('SCHEDULED', 'DISPATCHED') as is_live, t.channel, t.destination, t.post_job_id, t.external_url
-        from slot s join slot_target t on t.organization_id = s.organization_id and t.slot_id = s.id
-        where s.organization_id = u.organization_id and s.draft_id = u.id
-            and (s.state in ('SCHEDULED', 'DISPATCHED') or t.job_state = 'PUBLISHED')
+        select s.id as slot_id, s.social_account_id, s.schedule_time, s.is_live, t.channel, t.destination,
+            t.post_job_id, t.external_url
+        from (
+            select * from slot each
+            where each.organization_id = u.organization_id and each.draft_id >= u.id and each.draft_id <= u.id
+            order by each.draft_id offset 0
+        ) as s
+        cross join lateral (
+            select * from slot_target each where each.organization_id = s.organization_id and each.slot_id = s.id
+            offset 0
+        ) as t
+        where s.is_live or t.job_state = 'PUBLISHED'
         order by s.social_account_id, t.channel, t.destination offset 0
     ) as found on true
 """)
