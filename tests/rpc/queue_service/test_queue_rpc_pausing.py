@@ -100,7 +100,7 @@ async def test_an_unknown_account_is_refused(rig: "Rig", refusal: Refusal, metho
     rig.publisher.missing.add("nobody")
     request = REQUESTS[method](organization_id="acme", social_account_id="nobody")
     refused = await refusal(getattr(rig.stub, method)(request))
-    assert (refused.code, refused.reason) == ("FAILED_PRECONDITION", "ACCOUNT_NOT_FOUND")
+    assert (refused.code, refused.reason) == ("NOT_FOUND", "ACCOUNT_NOT_FOUND")
 
 
 @pytest.mark.parametrize("method", sorted(REQUESTS))

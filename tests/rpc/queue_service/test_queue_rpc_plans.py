@@ -206,9 +206,9 @@ async def test_a_plan_is_refused_as_the_change_would_be(rig: "Rig", refusal: Ref
         ({"add": {"count": 1}, "social_account_id": "bare"}, "FAILED_PRECONDITION", "NO_SCHEDULE"),
         ({"schedule": {}, "social_account_id": "bare"}, "FAILED_PRECONDITION", "NO_SCHEDULE"),
         ({"add": {"count": 1}, "social_account_id": "away"}, "FAILED_PRECONDITION", "ACCOUNT_NOT_CONNECTED"),
-        ({"add": {"count": 1}, "social_account_id": "nobody"}, "FAILED_PRECONDITION", "ACCOUNT_NOT_FOUND"),
-        ({"clear": True, "social_account_id": "nobody"}, "FAILED_PRECONDITION", "ACCOUNT_NOT_FOUND"),
-        ({"resume": 1, "social_account_id": "nobody"}, "FAILED_PRECONDITION", "ACCOUNT_NOT_FOUND"),
+        ({"add": {"count": 1}, "social_account_id": "nobody"}, "NOT_FOUND", "ACCOUNT_NOT_FOUND"),
+        ({"clear": True, "social_account_id": "nobody"}, "NOT_FOUND", "ACCOUNT_NOT_FOUND"),
+        ({"resume": 1, "social_account_id": "nobody"}, "NOT_FOUND", "ACCOUNT_NOT_FOUND"),
         ({"remove": {"slot_id": first}, "organization_id": "other"}, "NOT_FOUND", "SLOT_NOT_FOUND"),
     ]
     for change, code, reason in cases:

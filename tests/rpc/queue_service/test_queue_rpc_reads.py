@@ -14,7 +14,7 @@ from postflow.queue.v1.queue_service_pb2 import (
     ScheduleAtRequest,
 )
 from servicekit.clock import SystemClock
-from servicekit.faults import Fault, InvalidRequest, Refused
+from servicekit.faults import Fault, InvalidRequest, NotFound
 from servicekit.timestamps import timestamp
 from testkit.eventually import eventually
 
@@ -77,7 +77,7 @@ async def test_an_account_that_is_not_connected_has_a_queue(rig: "Rig") -> None:
 async def test_an_unknown_account_has_no_queue(rig: "Rig", refusal: Refusal) -> None:
     rig.publisher.missing = {"page"}
     refused = await refusal(queue(rig))
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, NotFound)
     assert (refused.reason, refused.metadata) == ("ACCOUNT_NOT_FOUND", {"social_account_id": "page"})
 
 

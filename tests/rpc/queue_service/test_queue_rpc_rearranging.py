@@ -93,7 +93,7 @@ async def test_a_shuffle_is_refused_with_its_reason(rig: "Rig", refusal: Refusal
     rig.publisher.missing.add("nobody")
     unknown = ShuffleQueueRequest(organization_id="acme", social_account_id="nobody")
     refused = await refusal(rig.stub.ShuffleQueue(unknown))
-    assert (refused.code, refused.reason) == ("FAILED_PRECONDITION", "ACCOUNT_NOT_FOUND")
+    assert (refused.code, refused.reason) == ("NOT_FOUND", "ACCOUNT_NOT_FOUND")
 
 
 @pytest.mark.parametrize("method", ["ReorderQueue", "ShuffleQueue"])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from postflow.queue.v1.queue_service_pb2 import AddToQueueRequest, SkipNextSlotRequest
 from servicekit.clock import SystemClock
-from servicekit.faults import Fault, Refused
+from servicekit.faults import Fault, NotFound, Refused
 
 if TYPE_CHECKING:
     from tests.rpc.queue_service.conftest import Rig
@@ -48,4 +48,4 @@ async def test_nothing_is_skipped_in_another_organization(rig: "Rig", refusal: R
 async def test_an_unknown_account_is_refused(rig: "Rig", refusal: Refusal) -> None:
     rig.publisher.missing.add("gone")
     refused = await refusal(rig.stub.SkipNextSlot(skip("gone")))
-    assert (type(refused), refused.reason) == (Refused, "ACCOUNT_NOT_FOUND")
+    assert (type(refused), refused.reason) == (NotFound, "ACCOUNT_NOT_FOUND")

@@ -221,7 +221,7 @@ async def test_a_clearing_is_refused_with_its_reason(rig: "Rig", refusal: Refusa
     assert (outdated.code, outdated.reason) == ("ABORTED", "ETAG_MISMATCH")
     rig.publisher.missing.add("nobody")
     refused = await refusal(rig.stub.ClearQueue(ClearQueueRequest(organization_id="acme", social_account_id="nobody")))
-    assert (refused.code, refused.reason) == ("FAILED_PRECONDITION", "ACCOUNT_NOT_FOUND")
+    assert (refused.code, refused.reason) == ("NOT_FOUND", "ACCOUNT_NOT_FOUND")
 
 
 @pytest.mark.parametrize("method", ["RemoveFromQueue", "ClearQueue", "MoveSlot"])

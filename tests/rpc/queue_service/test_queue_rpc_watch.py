@@ -13,7 +13,7 @@ from postflow.queue.v1.queue_slot_pb2 import (
     QUEUE_SLOT_STATE_PUBLISHED,
     QUEUE_SLOT_STATE_SCHEDULED,
 )
-from servicekit.faults import Fault, InvalidRequest, OutOfRange, Refused
+from servicekit.faults import Fault, InvalidRequest, NotFound, OutOfRange
 from testkit.eventually import eventually
 from tests.rpc.queue_service.watching import announced, first, schedule, watching
 from topology import EVENTS
@@ -140,5 +140,5 @@ async def test_a_token_older_than_what_is_kept_is_refused(rig: "Rig", refusal: R
 async def test_an_unknown_account_cannot_be_watched(rig: "Rig", refusal: Refusal) -> None:
     rig.publisher.missing = {"page"}
     refused = await refusal(first(rig.stub))
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, NotFound)
     assert (refused.reason, refused.metadata) == ("ACCOUNT_NOT_FOUND", {"social_account_id": "page"})

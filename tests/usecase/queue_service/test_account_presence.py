@@ -6,7 +6,7 @@ import pytest
 
 from queue_service.application.account_check import AccountCheck
 from queue_service.application.account_presence import AccountPresence
-from servicekit.faults import Refused, Unavailable
+from servicekit.faults import NotFound, Unavailable
 from testkit.clocks import START
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def presence(queue: "Queue") -> AccountPresence:
 
 async def test_an_account_that_publisher_does_not_know_is_refused(queue: "Queue") -> None:
     queue.accounts.missing.add("gone")
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(NotFound) as refused:
         await presence(queue).require(("acme", "gone"))
     assert refused.value.reason == "ACCOUNT_NOT_FOUND"
 

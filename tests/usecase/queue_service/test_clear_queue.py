@@ -11,7 +11,7 @@ from postflow.queue.v1.queue_events_pb2 import SLOT_CANCEL_REASON_CLEARED
 from queue_service.application.take_back import ASKED, INTENDED
 from queue_service.domain.job import JobState
 from servicekit import failpoints
-from servicekit.faults import Conflict, Refused, Unavailable
+from servicekit.faults import Conflict, NotFound, Unavailable
 from testkit.clocks import START
 from tests.usecase.queue_service.pausing import FEED
 from tests.usecase.queue_service.rearranging import Rearranging
@@ -92,7 +92,7 @@ async def test_the_slots_of_other_accounts_stay(queue: "Queue", call: Rearrangin
 
 async def test_an_unknown_account_is_refused(queue: "Queue", call: Rearranging) -> None:
     queue.accounts.missing.add("nobody")
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(NotFound) as refused:
         await call.clear("nobody")
     assert refused.value.reason == "ACCOUNT_NOT_FOUND"
 

@@ -13,7 +13,7 @@ from queue_service.application.next_free_time import NextFreeTime
 from queue_service.domain.account import Connection
 from queue_service.domain.late_policy import LateAction, LatePolicy
 from queue_service.domain.queue_view import LiveSlots, QueueView
-from servicekit.faults import Refused, Unavailable
+from servicekit.faults import NotFound, Unavailable
 from servicekit.pg.session import Statement
 from testkit.clocks import START
 
@@ -44,7 +44,7 @@ async def test_an_account_without_slots_and_schedule_has_an_empty_queue(queue: "
 
 async def test_an_account_that_publisher_does_not_know_is_refused(queue: "Queue") -> None:
     queue.accounts.missing = {"page"}
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(NotFound) as refused:
         await view(queue)
     assert refused.value.reason == "ACCOUNT_NOT_FOUND"
 

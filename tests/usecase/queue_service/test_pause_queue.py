@@ -8,7 +8,7 @@ import pytest
 
 from queue_service.domain.job import JobState
 from queue_service.domain.resuming import OverduePolicy
-from servicekit.faults import Conflict, Refused, Unavailable
+from servicekit.faults import Conflict, NotFound, Unavailable
 from servicekit.timestamps import moment
 from testkit.clocks import START
 from testkit.eventually import eventually
@@ -79,7 +79,7 @@ async def test_pausing_changes_the_etag_once(queue: "Queue", pausing: Pausing) -
 
 async def test_an_account_that_publisher_does_not_know_is_refused(queue: "Queue", pausing: Pausing) -> None:
     queue.accounts.missing.add("page")
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(NotFound) as refused:
         await pausing.pause()
     assert refused.value.reason == "ACCOUNT_NOT_FOUND"
     assert await queue.rows("select 1 from account_queue where pause_time is not null") == []

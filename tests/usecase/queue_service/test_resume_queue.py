@@ -10,7 +10,7 @@ from civil.weekly import WeeklySlot
 from postflow.queue.v1.queue_events_pb2 import SLOT_CANCEL_REASON_OVERDUE, SLOT_MOVE_REASON_RESUMED
 from postflow.queue.v1.queue_slot_pb2 import QUEUE_SLOT_ORIGIN_QUEUE
 from queue_service.domain.resuming import OverduePolicy
-from servicekit.faults import Conflict, Refused, Unavailable
+from servicekit.faults import Conflict, NotFound, Refused, Unavailable
 from servicekit.timestamps import moment
 from testkit.clocks import START
 from tests.usecase.queue_service.pausing import FEED, Pausing
@@ -162,7 +162,7 @@ async def test_an_older_answer_does_not_release_a_newer_pause(queue: "Queue", pa
 
 async def test_an_account_that_publisher_does_not_know_is_refused(queue: "Queue", pausing: Pausing) -> None:
     queue.accounts.missing.add("page")
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(NotFound) as refused:
         await pausing.resume()
     assert refused.value.reason == "ACCOUNT_NOT_FOUND"
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from servicekit.faults import Conflict, Refused
+from servicekit.faults import Conflict, NotFound
 from testkit.clocks import START
 from tests.usecase.queue_service.rearranging import SEED, Rearranging
 
@@ -66,7 +66,7 @@ async def test_an_outdated_etag_is_refused(call: Rearranging) -> None:
 
 async def test_an_unknown_account_is_refused_and_an_empty_queue_is_not(queue: "Queue", call: Rearranging) -> None:
     queue.accounts.missing.add("nobody")
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(NotFound) as refused:
         await call.shuffle(account="nobody")
     assert refused.value.reason == "ACCOUNT_NOT_FOUND"
     assert (await call.shuffle(account="new")).etag == "0"

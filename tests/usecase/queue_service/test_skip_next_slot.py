@@ -7,7 +7,7 @@ import pytest
 
 from civil.weekly import WeeklySlot
 from queue_service.domain.job import JobState
-from servicekit.faults import Refused
+from servicekit.faults import NotFound, Refused
 from testkit.clocks import START
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ async def test_a_repeat_skips_nothing_more(queue: "Queue") -> None:
 
 async def test_an_unknown_account_is_refused(queue: "Queue") -> None:
     queue.accounts.missing.add("gone")
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(NotFound) as refused:
         await queue.skip("gone")
     assert refused.value.reason == "ACCOUNT_NOT_FOUND"
 

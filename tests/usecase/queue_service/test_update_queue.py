@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from queue_service.domain.late_policy import LateAction, LatePolicy
-from servicekit.faults import Conflict, Refused
+from servicekit.faults import Conflict, NotFound
 from testkit.clocks import START
 from tests.usecase.queue_service.pausing import FEED, Pausing, dispatched
 from tests.usecase.queue_service.rearranging import Rearranging
@@ -52,7 +52,7 @@ async def test_a_repeated_request_gets_its_first_answer(queue: "Queue", pausing:
 
 async def test_an_account_that_publisher_does_not_know_is_refused(queue: "Queue", pausing: Pausing) -> None:
     queue.accounts.missing.add("page")
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(NotFound) as refused:
         await pausing.update(pace=HOUR)
     assert refused.value.reason == "ACCOUNT_NOT_FOUND"
 

@@ -171,7 +171,7 @@ class QueueServiceServicer:
     def GetQueue(self, request, context):
         """GetQueue returns the queue of an account: whether it is paused or held up, how many slots it has, how far they
         reach, and where the next draft would go. An account that has never had a slot or a schedule has an empty queue.
-        FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`.
+        NOT_FOUND `ACCOUNT_NOT_FOUND`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -179,7 +179,7 @@ class QueueServiceServicer:
 
     def UpdateQueue(self, request, context):
         """UpdateQueue changes what happens to late posts, and the pace at which overdue posts go out. ABORTED
-        `ETAG_MISMATCH`. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`.
+        `ETAG_MISMATCH`. NOT_FOUND `ACCOUNT_NOT_FOUND`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -240,7 +240,7 @@ class QueueServiceServicer:
     def ClearQueue(self, request, context):
         """ClearQueue cancels every live slot of an account; their drafts go back. DISPATCHED slots are taken back from
         Publisher; those for which it was too late are listed. An empty queue stays empty. ABORTED `ETAG_MISMATCH`.
-        FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`. UNAVAILABLE `TAKE_BACK_PENDING` when Publisher does not answer: repeat the
+        NOT_FOUND `ACCOUNT_NOT_FOUND`. UNAVAILABLE `TAKE_BACK_PENDING` when Publisher does not answer: repeat the
         call.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -250,7 +250,7 @@ class QueueServiceServicer:
     def SkipNextSlot(self, request, context):
         """SkipNextSlot leaves the next free slot time empty: the next draft that is added to the end takes the one after it.
         It is used up by that. `undo` takes it back, and frees the last skipped time if it was used. Skipping twice skips
-        one time. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`; `NOTHING_SKIPPED` for an undo without a skip.
+        one time. NOT_FOUND `ACCOUNT_NOT_FOUND`. FAILED_PRECONDITION `NOTHING_SKIPPED` for an undo without a skip.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -258,7 +258,7 @@ class QueueServiceServicer:
 
     def ShuffleQueue(self, request, context):
         """ShuffleQueue puts the SCHEDULED slots with slot times into a random order that `seed` determines; times that
-        callers chose stay. ABORTED `ETAG_MISMATCH`. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`.
+        callers chose stay. ABORTED `ETAG_MISMATCH`. NOT_FOUND `ACCOUNT_NOT_FOUND`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -267,7 +267,7 @@ class QueueServiceServicer:
     def PauseQueue(self, request, context):
         """PauseQueue stops an account. Once it has answered OK, no post of the account starts, except those that the response
         lists as in flight. Posts that were handed to Publisher and have not started come back. Drafts can still be added
-        and reordered. Pausing a paused queue changes nothing. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`. ABORTED
+        and reordered. Pausing a paused queue changes nothing. NOT_FOUND `ACCOUNT_NOT_FOUND`. ABORTED
         `ETAG_MISMATCH`. UNAVAILABLE `HOLD_PENDING` when Publisher does not answer: the queue is paused, but posts that
         were handed over may still start. Repeat the call; the queue also completes it by itself.
         """
@@ -277,9 +277,9 @@ class QueueServiceServicer:
 
     def ResumeQueue(self, request, context):
         """ResumeQueue lets an account post again. What was overdue goes where `overdue` says; PlanQueue shows it before.
-        Resuming a queue that is not paused changes nothing. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`; `NO_SCHEDULE`,
-        `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED` and `UNKNOWN_TIME_ZONE` as for AddToQueue, when overdue slots need slot
-        times. ABORTED `ETAG_MISMATCH`. UNAVAILABLE `HOLD_PENDING` when Publisher does not answer: the queue is resumed,
+        Resuming a queue that is not paused changes nothing. NOT_FOUND `ACCOUNT_NOT_FOUND`. FAILED_PRECONDITION
+        `NO_SCHEDULE`, `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED` and `UNKNOWN_TIME_ZONE` as for AddToQueue, when overdue
+        slots need slot times. ABORTED `ETAG_MISMATCH`. UNAVAILABLE `HOLD_PENDING` when Publisher does not answer: the queue is resumed,
         and its posts start as soon as Publisher knows; `SCHEDULE_CHANGING` as for AddToQueue.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -288,7 +288,8 @@ class QueueServiceServicer:
 
     def PlanQueue(self, request, context):
         """PlanQueue shows what a change would do to a queue, without doing it: the times of the slots before and after. It
-        refuses what the change itself would refuse, for the same reasons, and takes no locks.
+        refuses what the change itself would refuse, for the same reasons, and takes no locks. NOT_FOUND
+        `ACCOUNT_NOT_FOUND`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -306,7 +307,7 @@ class QueueServiceServicer:
         """WatchQueue streams the slots of an account as they change: first, without a resume token, all live ones, then each
         slot after every change. A slot may be sent more than once with the same content; the newest state always comes.
         Each message has a token with which a later call goes on after it. OUT_OF_RANGE `RESUME_TOKEN_EXPIRED` when the
-        token is older than what is kept: watch without one. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`.
+        token is older than what is kept: watch without one. NOT_FOUND `ACCOUNT_NOT_FOUND`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -61,11 +61,11 @@ class QueueServiceStub:
     GetQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.GetQueueRequest, _queue_service_pb2.GetQueueResponse]
     """GetQueue returns the queue of an account: whether it is paused or held up, how many slots it has, how far they
     reach, and where the next draft would go. An account that has never had a slot or a schedule has an empty queue.
-    FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`.
+    NOT_FOUND `ACCOUNT_NOT_FOUND`.
     """
     UpdateQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.UpdateQueueRequest, _queue_service_pb2.UpdateQueueResponse]
     """UpdateQueue changes what happens to late posts, and the pace at which overdue posts go out. ABORTED
-    `ETAG_MISMATCH`. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`.
+    `ETAG_MISMATCH`. NOT_FOUND `ACCOUNT_NOT_FOUND`.
     """
     ListQueueSlots: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.ListQueueSlotsRequest, _queue_service_pb2.ListQueueSlotsResponse]
     """ListQueueSlots pages through slots, earliest first."""
@@ -100,35 +100,36 @@ class QueueServiceStub:
     ClearQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.ClearQueueRequest, _queue_service_pb2.ClearQueueResponse]
     """ClearQueue cancels every live slot of an account; their drafts go back. DISPATCHED slots are taken back from
     Publisher; those for which it was too late are listed. An empty queue stays empty. ABORTED `ETAG_MISMATCH`.
-    FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`. UNAVAILABLE `TAKE_BACK_PENDING` when Publisher does not answer: repeat the
+    NOT_FOUND `ACCOUNT_NOT_FOUND`. UNAVAILABLE `TAKE_BACK_PENDING` when Publisher does not answer: repeat the
     call.
     """
     SkipNextSlot: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.SkipNextSlotRequest, _queue_service_pb2.SkipNextSlotResponse]
     """SkipNextSlot leaves the next free slot time empty: the next draft that is added to the end takes the one after it.
     It is used up by that. `undo` takes it back, and frees the last skipped time if it was used. Skipping twice skips
-    one time. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`; `NOTHING_SKIPPED` for an undo without a skip.
+    one time. NOT_FOUND `ACCOUNT_NOT_FOUND`. FAILED_PRECONDITION `NOTHING_SKIPPED` for an undo without a skip.
     """
     ShuffleQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.ShuffleQueueRequest, _queue_service_pb2.ShuffleQueueResponse]
     """ShuffleQueue puts the SCHEDULED slots with slot times into a random order that `seed` determines; times that
-    callers chose stay. ABORTED `ETAG_MISMATCH`. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`.
+    callers chose stay. ABORTED `ETAG_MISMATCH`. NOT_FOUND `ACCOUNT_NOT_FOUND`.
     """
     PauseQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.PauseQueueRequest, _queue_service_pb2.PauseQueueResponse]
     """PauseQueue stops an account. Once it has answered OK, no post of the account starts, except those that the response
     lists as in flight. Posts that were handed to Publisher and have not started come back. Drafts can still be added
-    and reordered. Pausing a paused queue changes nothing. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`. ABORTED
+    and reordered. Pausing a paused queue changes nothing. NOT_FOUND `ACCOUNT_NOT_FOUND`. ABORTED
     `ETAG_MISMATCH`. UNAVAILABLE `HOLD_PENDING` when Publisher does not answer: the queue is paused, but posts that
     were handed over may still start. Repeat the call; the queue also completes it by itself.
     """
     ResumeQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.ResumeQueueRequest, _queue_service_pb2.ResumeQueueResponse]
     """ResumeQueue lets an account post again. What was overdue goes where `overdue` says; PlanQueue shows it before.
-    Resuming a queue that is not paused changes nothing. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`; `NO_SCHEDULE`,
-    `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED` and `UNKNOWN_TIME_ZONE` as for AddToQueue, when overdue slots need slot
-    times. ABORTED `ETAG_MISMATCH`. UNAVAILABLE `HOLD_PENDING` when Publisher does not answer: the queue is resumed,
+    Resuming a queue that is not paused changes nothing. NOT_FOUND `ACCOUNT_NOT_FOUND`. FAILED_PRECONDITION
+    `NO_SCHEDULE`, `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED` and `UNKNOWN_TIME_ZONE` as for AddToQueue, when overdue
+    slots need slot times. ABORTED `ETAG_MISMATCH`. UNAVAILABLE `HOLD_PENDING` when Publisher does not answer: the queue is resumed,
     and its posts start as soon as Publisher knows; `SCHEDULE_CHANGING` as for AddToQueue.
     """
     PlanQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.PlanQueueRequest, _queue_service_pb2.PlanQueueResponse]
     """PlanQueue shows what a change would do to a queue, without doing it: the times of the slots before and after. It
-    refuses what the change itself would refuse, for the same reasons, and takes no locks.
+    refuses what the change itself would refuse, for the same reasons, and takes no locks. NOT_FOUND
+    `ACCOUNT_NOT_FOUND`.
     """
     ExplainSlot: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.ExplainSlotRequest, _queue_service_pb2.ExplainSlotResponse]
     """ExplainSlot says why a slot has its time, why not an earlier one, and, if it has not gone out, what prevents it and
@@ -138,7 +139,7 @@ class QueueServiceStub:
     """WatchQueue streams the slots of an account as they change: first, without a resume token, all live ones, then each
     slot after every change. A slot may be sent more than once with the same content; the newest state always comes.
     Each message has a token with which a later call goes on after it. OUT_OF_RANGE `RESUME_TOKEN_EXPIRED` when the
-    token is older than what is kept: watch without one. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`.
+    token is older than what is kept: watch without one. NOT_FOUND `ACCOUNT_NOT_FOUND`.
     """
 
 @_typing.type_check_only
@@ -174,11 +175,11 @@ class QueueServiceAsyncStub(QueueServiceStub):
     GetQueue: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.GetQueueRequest, _queue_service_pb2.GetQueueResponse]  # type: ignore[assignment]
     """GetQueue returns the queue of an account: whether it is paused or held up, how many slots it has, how far they
     reach, and where the next draft would go. An account that has never had a slot or a schedule has an empty queue.
-    FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`.
+    NOT_FOUND `ACCOUNT_NOT_FOUND`.
     """
     UpdateQueue: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.UpdateQueueRequest, _queue_service_pb2.UpdateQueueResponse]  # type: ignore[assignment]
     """UpdateQueue changes what happens to late posts, and the pace at which overdue posts go out. ABORTED
-    `ETAG_MISMATCH`. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`.
+    `ETAG_MISMATCH`. NOT_FOUND `ACCOUNT_NOT_FOUND`.
     """
     ListQueueSlots: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.ListQueueSlotsRequest, _queue_service_pb2.ListQueueSlotsResponse]  # type: ignore[assignment]
     """ListQueueSlots pages through slots, earliest first."""
@@ -213,35 +214,36 @@ class QueueServiceAsyncStub(QueueServiceStub):
     ClearQueue: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.ClearQueueRequest, _queue_service_pb2.ClearQueueResponse]  # type: ignore[assignment]
     """ClearQueue cancels every live slot of an account; their drafts go back. DISPATCHED slots are taken back from
     Publisher; those for which it was too late are listed. An empty queue stays empty. ABORTED `ETAG_MISMATCH`.
-    FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`. UNAVAILABLE `TAKE_BACK_PENDING` when Publisher does not answer: repeat the
+    NOT_FOUND `ACCOUNT_NOT_FOUND`. UNAVAILABLE `TAKE_BACK_PENDING` when Publisher does not answer: repeat the
     call.
     """
     SkipNextSlot: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.SkipNextSlotRequest, _queue_service_pb2.SkipNextSlotResponse]  # type: ignore[assignment]
     """SkipNextSlot leaves the next free slot time empty: the next draft that is added to the end takes the one after it.
     It is used up by that. `undo` takes it back, and frees the last skipped time if it was used. Skipping twice skips
-    one time. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`; `NOTHING_SKIPPED` for an undo without a skip.
+    one time. NOT_FOUND `ACCOUNT_NOT_FOUND`. FAILED_PRECONDITION `NOTHING_SKIPPED` for an undo without a skip.
     """
     ShuffleQueue: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.ShuffleQueueRequest, _queue_service_pb2.ShuffleQueueResponse]  # type: ignore[assignment]
     """ShuffleQueue puts the SCHEDULED slots with slot times into a random order that `seed` determines; times that
-    callers chose stay. ABORTED `ETAG_MISMATCH`. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`.
+    callers chose stay. ABORTED `ETAG_MISMATCH`. NOT_FOUND `ACCOUNT_NOT_FOUND`.
     """
     PauseQueue: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.PauseQueueRequest, _queue_service_pb2.PauseQueueResponse]  # type: ignore[assignment]
     """PauseQueue stops an account. Once it has answered OK, no post of the account starts, except those that the response
     lists as in flight. Posts that were handed to Publisher and have not started come back. Drafts can still be added
-    and reordered. Pausing a paused queue changes nothing. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`. ABORTED
+    and reordered. Pausing a paused queue changes nothing. NOT_FOUND `ACCOUNT_NOT_FOUND`. ABORTED
     `ETAG_MISMATCH`. UNAVAILABLE `HOLD_PENDING` when Publisher does not answer: the queue is paused, but posts that
     were handed over may still start. Repeat the call; the queue also completes it by itself.
     """
     ResumeQueue: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.ResumeQueueRequest, _queue_service_pb2.ResumeQueueResponse]  # type: ignore[assignment]
     """ResumeQueue lets an account post again. What was overdue goes where `overdue` says; PlanQueue shows it before.
-    Resuming a queue that is not paused changes nothing. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`; `NO_SCHEDULE`,
-    `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED` and `UNKNOWN_TIME_ZONE` as for AddToQueue, when overdue slots need slot
-    times. ABORTED `ETAG_MISMATCH`. UNAVAILABLE `HOLD_PENDING` when Publisher does not answer: the queue is resumed,
+    Resuming a queue that is not paused changes nothing. NOT_FOUND `ACCOUNT_NOT_FOUND`. FAILED_PRECONDITION
+    `NO_SCHEDULE`, `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED` and `UNKNOWN_TIME_ZONE` as for AddToQueue, when overdue
+    slots need slot times. ABORTED `ETAG_MISMATCH`. UNAVAILABLE `HOLD_PENDING` when Publisher does not answer: the queue is resumed,
     and its posts start as soon as Publisher knows; `SCHEDULE_CHANGING` as for AddToQueue.
     """
     PlanQueue: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.PlanQueueRequest, _queue_service_pb2.PlanQueueResponse]  # type: ignore[assignment]
     """PlanQueue shows what a change would do to a queue, without doing it: the times of the slots before and after. It
-    refuses what the change itself would refuse, for the same reasons, and takes no locks.
+    refuses what the change itself would refuse, for the same reasons, and takes no locks. NOT_FOUND
+    `ACCOUNT_NOT_FOUND`.
     """
     ExplainSlot: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.ExplainSlotRequest, _queue_service_pb2.ExplainSlotResponse]  # type: ignore[assignment]
     """ExplainSlot says why a slot has its time, why not an earlier one, and, if it has not gone out, what prevents it and
@@ -251,7 +253,7 @@ class QueueServiceAsyncStub(QueueServiceStub):
     """WatchQueue streams the slots of an account as they change: first, without a resume token, all live ones, then each
     slot after every change. A slot may be sent more than once with the same content; the newest state always comes.
     Each message has a token with which a later call goes on after it. OUT_OF_RANGE `RESUME_TOKEN_EXPIRED` when the
-    token is older than what is kept: watch without one. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`.
+    token is older than what is kept: watch without one. NOT_FOUND `ACCOUNT_NOT_FOUND`.
     """
 
 class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -308,7 +310,7 @@ class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_queue_service_pb2.GetQueueResponse, _abc.Awaitable[_queue_service_pb2.GetQueueResponse]]:
         """GetQueue returns the queue of an account: whether it is paused or held up, how many slots it has, how far they
         reach, and where the next draft would go. An account that has never had a slot or a schedule has an empty queue.
-        FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`.
+        NOT_FOUND `ACCOUNT_NOT_FOUND`.
         """
 
     @_abc_1.abstractmethod
@@ -318,7 +320,7 @@ class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_queue_service_pb2.UpdateQueueResponse, _abc.Awaitable[_queue_service_pb2.UpdateQueueResponse]]:
         """UpdateQueue changes what happens to late posts, and the pace at which overdue posts go out. ABORTED
-        `ETAG_MISMATCH`. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`.
+        `ETAG_MISMATCH`. NOT_FOUND `ACCOUNT_NOT_FOUND`.
         """
 
     @_abc_1.abstractmethod
@@ -389,7 +391,7 @@ class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_queue_service_pb2.ClearQueueResponse, _abc.Awaitable[_queue_service_pb2.ClearQueueResponse]]:
         """ClearQueue cancels every live slot of an account; their drafts go back. DISPATCHED slots are taken back from
         Publisher; those for which it was too late are listed. An empty queue stays empty. ABORTED `ETAG_MISMATCH`.
-        FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`. UNAVAILABLE `TAKE_BACK_PENDING` when Publisher does not answer: repeat the
+        NOT_FOUND `ACCOUNT_NOT_FOUND`. UNAVAILABLE `TAKE_BACK_PENDING` when Publisher does not answer: repeat the
         call.
         """
 
@@ -401,7 +403,7 @@ class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_queue_service_pb2.SkipNextSlotResponse, _abc.Awaitable[_queue_service_pb2.SkipNextSlotResponse]]:
         """SkipNextSlot leaves the next free slot time empty: the next draft that is added to the end takes the one after it.
         It is used up by that. `undo` takes it back, and frees the last skipped time if it was used. Skipping twice skips
-        one time. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`; `NOTHING_SKIPPED` for an undo without a skip.
+        one time. NOT_FOUND `ACCOUNT_NOT_FOUND`. FAILED_PRECONDITION `NOTHING_SKIPPED` for an undo without a skip.
         """
 
     @_abc_1.abstractmethod
@@ -411,7 +413,7 @@ class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_queue_service_pb2.ShuffleQueueResponse, _abc.Awaitable[_queue_service_pb2.ShuffleQueueResponse]]:
         """ShuffleQueue puts the SCHEDULED slots with slot times into a random order that `seed` determines; times that
-        callers chose stay. ABORTED `ETAG_MISMATCH`. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`.
+        callers chose stay. ABORTED `ETAG_MISMATCH`. NOT_FOUND `ACCOUNT_NOT_FOUND`.
         """
 
     @_abc_1.abstractmethod
@@ -422,7 +424,7 @@ class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_queue_service_pb2.PauseQueueResponse, _abc.Awaitable[_queue_service_pb2.PauseQueueResponse]]:
         """PauseQueue stops an account. Once it has answered OK, no post of the account starts, except those that the response
         lists as in flight. Posts that were handed to Publisher and have not started come back. Drafts can still be added
-        and reordered. Pausing a paused queue changes nothing. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`. ABORTED
+        and reordered. Pausing a paused queue changes nothing. NOT_FOUND `ACCOUNT_NOT_FOUND`. ABORTED
         `ETAG_MISMATCH`. UNAVAILABLE `HOLD_PENDING` when Publisher does not answer: the queue is paused, but posts that
         were handed over may still start. Repeat the call; the queue also completes it by itself.
         """
@@ -434,9 +436,9 @@ class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_queue_service_pb2.ResumeQueueResponse, _abc.Awaitable[_queue_service_pb2.ResumeQueueResponse]]:
         """ResumeQueue lets an account post again. What was overdue goes where `overdue` says; PlanQueue shows it before.
-        Resuming a queue that is not paused changes nothing. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`; `NO_SCHEDULE`,
-        `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED` and `UNKNOWN_TIME_ZONE` as for AddToQueue, when overdue slots need slot
-        times. ABORTED `ETAG_MISMATCH`. UNAVAILABLE `HOLD_PENDING` when Publisher does not answer: the queue is resumed,
+        Resuming a queue that is not paused changes nothing. NOT_FOUND `ACCOUNT_NOT_FOUND`. FAILED_PRECONDITION
+        `NO_SCHEDULE`, `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED` and `UNKNOWN_TIME_ZONE` as for AddToQueue, when overdue
+        slots need slot times. ABORTED `ETAG_MISMATCH`. UNAVAILABLE `HOLD_PENDING` when Publisher does not answer: the queue is resumed,
         and its posts start as soon as Publisher knows; `SCHEDULE_CHANGING` as for AddToQueue.
         """
 
@@ -447,7 +449,8 @@ class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_queue_service_pb2.PlanQueueResponse, _abc.Awaitable[_queue_service_pb2.PlanQueueResponse]]:
         """PlanQueue shows what a change would do to a queue, without doing it: the times of the slots before and after. It
-        refuses what the change itself would refuse, for the same reasons, and takes no locks.
+        refuses what the change itself would refuse, for the same reasons, and takes no locks. NOT_FOUND
+        `ACCOUNT_NOT_FOUND`.
         """
 
     @_abc_1.abstractmethod
@@ -469,7 +472,7 @@ class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
         """WatchQueue streams the slots of an account as they change: first, without a resume token, all live ones, then each
         slot after every change. A slot may be sent more than once with the same content; the newest state always comes.
         Each message has a token with which a later call goes on after it. OUT_OF_RANGE `RESUME_TOKEN_EXPIRED` when the
-        token is older than what is kept: watch without one. FAILED_PRECONDITION `ACCOUNT_NOT_FOUND`.
+        token is older than what is kept: watch without one. NOT_FOUND `ACCOUNT_NOT_FOUND`.
         """
 
 def add_QueueServiceServicer_to_server(servicer: QueueServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -29,13 +29,21 @@ class AccountCheck:
             asked = [group.create_task(self._refusal(organization_id, account)) for account in unknown]
         return next((refusal for each in asked if (refusal := each.result())), None)
 
-    async def _refusal(self, organization_id: str, account: str) -> Refused | None:
-        metadata = {"social_account_id": account}
+    async def is_connected(self, organization_id: str, account: str) -> bool:
+        """Asks Publisher; raises NotFound. While Publisher is down each account counts as connected."""
         try:
-            if await self._accounts.is_connected(organization_id, account):
-                return None
+            return await self._accounts.is_connected(organization_id, account)
         except NotFound:
-            return Refused("ACCOUNT_NOT_FOUND", f"account {account} does not exist", metadata=metadata)
+            metadata = {"social_account_id": account}
+            raise NotFound("ACCOUNT_NOT_FOUND", f"account {account} does not exist", metadata=metadata) from None
         except Fault:
-            return None
+            return True
+
+    async def _refusal(self, organization_id: str, account: str) -> Refused | None:
+        try:
+            if await self.is_connected(organization_id, account):
+                return None
+        except NotFound as absent:  # the call asks for the draft, which exists
+            return Refused(absent.reason, absent.message, metadata=absent.metadata)
+        metadata = {"social_account_id": account}
         return Refused("ACCOUNT_NOT_CONNECTED", f"account {account} is not connected", metadata=metadata)

@@ -12,11 +12,8 @@ class AccountPresence:
         self._check_accounts = check_accounts
 
     async def require(self, account: AccountKey) -> None:
-        """Refuses an account that has no queue here and that Publisher does not know. It need not be connected."""
+        """Raises NotFound if the account has no queue here and Publisher does not know it. It need not be connected."""
         async with self._database.read_session() as session:
             if await find_queues(session, {account}):
                 return
-        organization_id, social_account_id = account
-        refusal = await self._check_accounts(organization_id, [social_account_id], connected=())
-        if refusal and refusal.reason == "ACCOUNT_NOT_FOUND":
-            raise refusal
+        await self._check_accounts.is_connected(*account)

@@ -31,11 +31,5 @@ class GetQueue:
             view = await find_queue_view(session, account, now=now)
         is_connected = view.is_connected
         if is_connected is None:
-            is_connected = await self._is_connected(account)
+            is_connected = await self._check_accounts.is_connected(*account)
         return replace(view, is_connected=is_connected, next_free_time=await self._next_free_time(account))
-
-    async def _is_connected(self, account: AccountKey) -> bool:
-        refusal = await self._check_accounts(account[0], [account[1]], connected=())
-        if refusal and refusal.reason == "ACCOUNT_NOT_FOUND":
-            raise refusal
-        return refusal is None

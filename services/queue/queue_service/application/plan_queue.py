@@ -84,6 +84,7 @@ class PlanQueue:
 
     async def _plan_additions(self, account: AccountKey, change: PlannedAdditions | PlannedInFront) -> Plan:
         """Checks and reads what AddToQueue does."""
+        await self._accounts.require(account)
         await self._require_connected(account)
         categories = tuple(dict.fromkeys((change.category, "")))
 
