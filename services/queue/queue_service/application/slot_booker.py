@@ -15,14 +15,14 @@ from queue_service.application.account_lock import AccountLock
 from queue_service.application.slot_recorder import SlotRecorder
 from queue_service.application.time_search import TimeSearch
 from queue_service.domain.account import AccountKey, AccountQueue
-from queue_service.domain.booking import Place, check_exact_time
+from queue_service.domain.booking import Place, check_exact_time, slot_taken
 from queue_service.domain.draft import Draft, DraftKey, LockedDraft
 from queue_service.domain.openings import Lack, Opening, Openings
 from queue_service.domain.policy import Policy
 from queue_service.domain.schedule_check import ReadTimes, current_times, shortage, usable
 from queue_service.domain.slot import QueueSlot, SlotOrigin
 from queue_service.domain.taken_times import TakenTimes
-from servicekit.faults import Fault, Refused
+from servicekit.faults import Fault
 from servicekit.pg.database import Transaction
 from servicekit.record import record
 
@@ -147,11 +147,7 @@ class SlotBooker:
         assert reading.schedule_time
         for account in reading.accounts:
             if blocking := locked.taken.blocking(account, reading.schedule_time):
-                raise Refused(
-                    "SLOT_TAKEN",
-                    f"account {blocking.social_account_id} has a slot less than a minute away",
-                    metadata=blocking.metadata,
-                )
+                raise slot_taken(blocking)
         for account in reading.accounts:
             if account in locked.openings:
                 locked.openings[account].fill(reading.schedule_time)

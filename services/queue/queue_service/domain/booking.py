@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from queue_service.domain.account import AccountQueue
 from queue_service.domain.draft import Draft
 from queue_service.domain.seat import seat_at
-from queue_service.domain.slot import HORIZON, QueueSlot, SlotOrigin, SlotState, SlotTarget
-from servicekit.faults import InvalidField
+from queue_service.domain.slot import HORIZON, BlockingSlot, QueueSlot, SlotOrigin, SlotState, SlotTarget
+from servicekit.faults import InvalidField, Refused
 from servicekit.record import record
 
 # How far in the past an exact time may lie, because clocks differ and requests take time.
@@ -35,6 +35,11 @@ def check_exact_time(schedule_time: datetime, now: datetime) -> None:
         raise InvalidField("schedule_time", "is more than a minute ago")
     if schedule_time > now + HORIZON:
         raise InvalidField("schedule_time", f"is more than {HORIZON.days} days ahead")
+
+
+def slot_taken(blocking: BlockingSlot) -> Refused:
+    message = f"account {blocking.social_account_id} has a slot less than a minute away"
+    return Refused("SLOT_TAKEN", message, metadata=blocking.metadata)
 
 
 def next_sequence(last: int, now: datetime) -> int:

@@ -15,7 +15,7 @@ from queue_service.domain.arrangement import (
     seated,
     slots_from,
 )
-from queue_service.domain.booking import check_exact_time
+from queue_service.domain.booking import check_exact_time, slot_taken
 from queue_service.domain.free_times import FreeTimes
 from queue_service.domain.seat import seat_at
 from queue_service.domain.shifting import let_in
@@ -101,15 +101,11 @@ def _to_time(snapshot: Snapshot, slot: SeatedSlot, time: datetime, now: datetime
         return NO_CHANGE
     for other in snapshot.slots:
         if other.slot_id != slot.slot_id and abs(other.time - time) < SPACING:
-            raise slot_taken(snapshot, other)
+            account = snapshot.queue.social_account_id
+            blocking = BlockingSlot(slot_id=other.slot_id, social_account_id=account, schedule_time=other.time)
+            raise slot_taken(blocking)
     seat = seat_at(time, SlotOrigin.EXACT, snapshot.queue.time_zone, tzdata_version=tzdata_version())
     return Arrangement(moves=(Move(slot, seat, MoveReason.MOVED),))
-
-
-def slot_taken(snapshot: Snapshot, slot: SeatedSlot) -> Refused:
-    account = snapshot.queue.social_account_id
-    blocking = BlockingSlot(slot_id=slot.slot_id, social_account_id=account, schedule_time=slot.time)
-    return Refused("SLOT_TAKEN", f"account {account} has a slot less than a minute away", metadata=blocking.metadata)
 
 
 def _require_mark(snapshot: Snapshot, slot: SeatedSlot, slot_id: str) -> SeatedSlot:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from queue_service.adapters.postgres.first_scheduled import FIRST_SCHEDULED
 from queue_service.adapters.postgres.relocation import lift
 from queue_service.domain.account import AccountKey, AccountQueue
 from queue_service.domain.arrangement import CanceledSlot, Cancellation, Move, SeatedSlot
@@ -121,15 +122,10 @@ _CANCEL = Statement(f"""
     from changed c join slot_target t on t.organization_id = c.organization_id and t.slot_id = c.id
     order by c.schedule_time, c.id, t.channel, t.destination
 """)
-_SAVE = Statement("""
+_SAVE = Statement(f"""
     update account_queue q set
         arrangement = q.arrangement + cast(:changes as integer),
-        next_due_time = (
-            select s.schedule_time from slot s
-            where s.organization_id = q.organization_id and s.social_account_id = q.social_account_id
-                and s.is_live and s.state = 'SCHEDULED'
-            order by s.schedule_time limit 1
-        ),
+        next_due_time = ({FIRST_SCHEDULED}),
         -- Computed with older time zone data than Schedule has announced meanwhile.
         slots_behind = q.slots_behind
             or (q.time_zone <> '' and coalesce(q.tzdata_version > cast(:oldest_release as text), false))

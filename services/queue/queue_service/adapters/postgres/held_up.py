@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from queue_service.adapters.postgres.dispatch import COMMAND, commands_of
+from queue_service.adapters.postgres.first_scheduled import FIRST_SCHEDULED
 from queue_service.adapters.postgres.plans import pin_plans
 from queue_service.domain.account import AccountKey, DueAccount
 from queue_service.domain.command import REPEAT_DELAYS, Command
@@ -67,14 +68,9 @@ _EXPIRE = Statement(f"""
     select {COMMAND}
     from claimed c join slot_target t on t.organization_id = c.organization_id and t.slot_id = c.id
 """)
-_ADVANCE = Statement("""
+_ADVANCE = Statement(f"""
     update account_queue q set
-        next_due_time = (
-            select s.schedule_time from slot s
-            where s.organization_id = q.organization_id and s.social_account_id = q.social_account_id
-                and s.is_live and s.state = 'SCHEDULED'
-            order by s.schedule_time limit 1
-        )
+        next_due_time = ({FIRST_SCHEDULED})
     from (
         select * from unnest(cast(:organization_ids as text[]), cast(:social_account_ids as text[]))
             as u (organization_id, social_account_id)

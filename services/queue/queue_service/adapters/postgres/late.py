@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from queue_service.adapters.postgres.first_scheduled import FIRST_SCHEDULED
 from queue_service.domain.account import AccountKey, DueAccount
 from servicekit.pg.database import Transaction
 from servicekit.pg.session import Session, Statement
@@ -16,14 +17,9 @@ _FIND = Statement("""
         and due_time + late_grace < :now
     order by due_time, organization_id, social_account_id limit :limit
 """)
-_CORRECT = Statement("""
+_CORRECT = Statement(f"""
     update account_queue q set
-        next_due_time = (
-            select s.schedule_time from slot s
-            where s.organization_id = q.organization_id and s.social_account_id = q.social_account_id
-                and s.is_live and s.state = 'SCHEDULED'
-            order by s.schedule_time limit 1
-        )
+        next_due_time = ({FIRST_SCHEDULED})
     where q.organization_id = :organization_id and q.social_account_id = :social_account_id
 """)
 

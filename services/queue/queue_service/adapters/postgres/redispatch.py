@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from queue_service.adapters.postgres.first_scheduled import FIRST_SCHEDULED
 from queue_service.domain.account import AccountKey
 from queue_service.domain.policy import MOST_LEAD
 from servicekit.pg.database import Transaction
@@ -15,16 +16,9 @@ _NAMED = Statement("""
     join slot s on s.organization_id = :organization_id and s.id = u.id
 """)
 
-# The earliest SCHEDULED slot of an account; it may have none. The order leaves the index by time.
-_FIRST = """
-    select s.schedule_time from slot s
-    where s.organization_id = q.organization_id and s.social_account_id = q.social_account_id and s.is_live
-        and s.state = 'SCHEDULED'
-    order by s.schedule_time limit 1
-"""
 # Reads all accounts of an organization, so it locks none. `next_due_time` is never later than the earliest slot.
 _OVERLOOKED = f"""
-    select q.social_account_id from account_queue q cross join lateral ({_FIRST}) as first
+    select q.social_account_id from account_queue q cross join lateral ({FIRST_SCHEDULED}) as first
     where q.organization_id = :organization_id %s
         and (q.next_due_time is null or q.next_due_time > first.schedule_time)
 """
@@ -35,7 +29,7 @@ _REPAIR = Statement(f"""
     from unnest(cast(:social_account_ids as text[])) as u (social_account_id)
     cross join lateral (
         select q.organization_id, q.social_account_id, each.schedule_time
-        from account_queue q cross join lateral ({_FIRST}) as each
+        from account_queue q cross join lateral ({FIRST_SCHEDULED}) as each
         where q.organization_id = :organization_id and q.social_account_id = u.social_account_id
             and (q.next_due_time is null or q.next_due_time > each.schedule_time)
         offset 0

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from queue_service.adapters.postgres.first_scheduled import FIRST_SCHEDULED
 from queue_service.adapters.postgres.plans import pin_plans_of
 from queue_service.adapters.postgres.rows import by_slot, plain
 from queue_service.domain.frontier import EPOCH
@@ -81,19 +82,14 @@ _PLACE = text("""
     order by p.organization_id, p.id, t.channel, t.destination
 """)
 # Slots that have moved may have left free times anywhere, so the search starts from the beginning again.
-_CAUGHT_UP = text("""
+_CAUGHT_UP = text(f"""
     update account_queue q set
         slots_behind = false,
-        next_due_time = (
-            select s.schedule_time from slot s
-            where s.organization_id = q.organization_id and s.social_account_id = q.social_account_id
-                and s.is_live and s.state = 'SCHEDULED'
-            order by s.schedule_time limit 1
-        ),
+        next_due_time = ({FIRST_SCHEDULED}),
         search_from = case when u.is_changed then :epoch else q.search_from end,
         full_from = case when u.is_changed then :epoch else q.full_from end,
         full_until = case when u.is_changed then :epoch else q.full_until end,
-        category_frontiers = case when u.is_changed then '{}' else q.category_frontiers end
+        category_frontiers = case when u.is_changed then '{{}}' else q.category_frontiers end
     from unnest(cast(:organization_ids as text[]), cast(:social_account_ids as text[]), cast(:are_changed as boolean[]))
         as u (organization_id, social_account_id, is_changed)
     where q.organization_id = u.organization_id and q.social_account_id = u.social_account_id
