@@ -1,7 +1,7 @@
 """ClearQueue: everything that has not started is canceled, no matter when the call dies."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ import pytest
 from postflow.queue.v1.queue_events_pb2 import SLOT_CANCEL_REASON_CLEARED
 from queue_service.application.take_back import ASKED, INTENDED
 from queue_service.domain.job import JobState
+from queue_service.domain.take_back import CancelAnswer, SlotPost
 from servicekit import failpoints
 from servicekit.faults import Conflict, NotFound, Unavailable
 from testkit.clocks import START
@@ -185,3 +186,21 @@ async def test_what_is_dispatched_meanwhile_is_given_back(queue: "Queue", call: 
     given_back = {(post.slot_id, post.slot_revision) for page in queue.publisher.asked for post in page}
     assert sent <= given_back
     assert set((await queue.states()).values()) == {"CANCELED"}
+
+
+async def test_slots_that_were_cleared_before_are_not_counted_again(queue: "Queue", call: Rearranging) -> None:
+    """A late report changes one of them while Publisher is asked for a new one."""
+    [command, *_] = queue.stream.taken()
+    await call.clear()
+    await queue.save_draft("new", FEED)
+    await queue.at("new", START)
+    await queue.hand_over.dispatch()
+    ask = queue.publisher.cancel_posts
+
+    async def reporting(organization_id: str, posts: Sequence[SlotPost]) -> list[CancelAnswer]:
+        await queue.settle(queue.report(command, JobState.CANCELED, 50, state_reason="TAKEN_BACK"))
+        return await ask(organization_id, posts)
+
+    queue.publisher.cancel_posts = reporting  # type: ignore[method-assign]
+    queue.now += timedelta(seconds=1)
+    assert (await call.clear()).canceled_slots == 1

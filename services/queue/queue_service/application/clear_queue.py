@@ -15,13 +15,13 @@ from queue_service.adapters.postgres.accounts import lock_queues
 from queue_service.adapters.postgres.arrangement import AT_ONCE, count_cleared, save_arrangement
 from queue_service.adapters.postgres.slots import find_slots
 from queue_service.application.account_presence import AccountPresence
-from queue_service.application.arranger import Arranger
+from queue_service.application.arranger import Arranged, Arranger
 from queue_service.application.take_back import TakeBack
-from queue_service.domain.account import AccountKey, AccountQueue, require_etag
+from queue_service.domain.account import AccountKey, require_etag
 from queue_service.domain.arrangement import Snapshot
 from queue_service.domain.rearranged import LISTED, Cleared
 from queue_service.domain.removing import clear, is_too_late
-from queue_service.domain.slot import CancelReason, QueueSlot
+from queue_service.domain.slot import CancelReason, QueueSlot, SlotState
 from queue_service.domain.take_back import CancelAnswer, SlotPost
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
@@ -36,9 +36,9 @@ class Clearing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Begun:
-    """A clearing: since when, and the dispatched slots, with the posts to take back."""
+    """A clearing: how many slots were canceled, and the dispatched slots, with the posts to take back."""
 
-    since: datetime
+    canceled: int
     slot_ids: tuple[str, ...]
     posts: tuple[SlotPost, ...]
 
@@ -83,24 +83,25 @@ class ClearQueue:
         snapshot = await self._arranger.lock(tx, clearing.account, now=now)
         if past.since is None:
             require_etag(snapshot.queue, clearing.etag)
-            queue, slot_ids = await self._clear(tx, snapshot, now)
+            arranged, slot_ids = await self._clear(tx, snapshot, now)
+            queue, canceled = arranged.queue, len(arranged.canceled)
         else:
             queue, slot_ids = snapshot.queue, await _dispatched(tx, snapshot, past.since)
-        since = past.since or now
+            canceled = await count_cleared(tx, clearing.account, since=past.since)
         if not slot_ids:
-            return await self._answer(tx, call, queue, clearing.account, since, ()), None
+            return await self._ledger.answer(tx, call, Cleared(etag=queue.etag, canceled=canceled)), None
         posts = await self._take_back.intend_cancel(
             tx, clearing.account, slot_ids, reason=CancelReason.CLEARED, now=now
         )
-        return None, _Begun(since=since, slot_ids=slot_ids, posts=tuple(posts))
+        return None, _Begun(canceled=canceled, slot_ids=slot_ids, posts=tuple(posts))
 
-    async def _clear(self, tx: Transaction, snapshot: Snapshot, now: datetime) -> tuple[AccountQueue, tuple[str, ...]]:
+    async def _clear(self, tx: Transaction, snapshot: Snapshot, now: datetime) -> tuple[Arranged, tuple[str, ...]]:
         """Cancels the SCHEDULED slots, and returns the DISPATCHED ones; the etag changes once."""
         arranged = await self._arranger.apply(tx, snapshot, clear(snapshot), now)
         slot_ids = tuple(slot.slot_id for slot in snapshot.slots if not slot.is_scheduled)
         if slot_ids and not arranged.canceled:
             await save_arrangement(tx, snapshot.account, oldest_release=None, changes=1)
-        return arranged.queue, slot_ids
+        return arranged, slot_ids
 
     async def _apply(self, answers: Sequence[CancelAnswer], tx: Transaction) -> None:
         await self._take_back.apply(tx, answers, await self._clock.now(tx.connection))
@@ -113,19 +114,8 @@ class ClearQueue:
         queue = (await lock_queues(tx, {account}))[account]
         asked = await _read(tx, account, begun.slot_ids)
         late = sorted(filter(is_too_late, asked), key=lambda slot: slot.schedule_time)
-        return await self._answer(tx, call, queue, account, begun.since, late[:LISTED])
-
-    async def _answer(
-        self,
-        tx: Transaction,
-        call: Call[Cleared, Answer],
-        queue: AccountQueue,
-        account: AccountKey,
-        since: datetime,
-        late: Sequence[QueueSlot],
-    ) -> Answer:
-        canceled = await count_cleared(tx, account, since=since)
-        cleared = Cleared(etag=queue.etag, canceled=canceled, too_late=tuple(late))
+        canceled = begun.canceled + sum(slot.state is SlotState.CANCELED for slot in asked)
+        cleared = Cleared(etag=queue.etag, canceled=canceled, too_late=tuple(late[:LISTED]))
         return await self._ledger.answer(tx, call, cleared)
 
 
