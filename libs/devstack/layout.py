@@ -40,7 +40,7 @@ FREE_PORTS = Ports()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
-    """A further process of a service, on free ports: it does its share of the background work, and nobody calls it."""
+    """A further process of a service, on free ports: it does its share of the background work; no service calls it."""
 
     service: str
     name: str

@@ -116,6 +116,11 @@ class Stack:
         """Names of the services' processes, further replicas included."""
         return (*self._started, *(replica.name for replica in self._replicas))
 
+    def address(self, process: str) -> str:
+        """Returns the gRPC address of a process, which may be a further replica."""
+        replica = next((each for each in self._replicas if each.name == process), None)
+        return replica.listen if replica else self._layout.local(process)
+
     @property
     def database_urls(self) -> Mapping[str, str]:
         return self._database_urls
@@ -324,8 +329,7 @@ class Stack:
     async def _serves(self, name: str) -> bool:
         if name == SANDBOX:
             return await listening(urlsplit(self._layout.sandbox_url).netloc)
-        replica = next((each for each in self._replicas if each.name == name), None)
-        return await serving(replica.listen if replica else self._layout.local(name))
+        return await serving(self.address(name))
 
     async def _wipe(self) -> None:
         if self.postgres is not None:
