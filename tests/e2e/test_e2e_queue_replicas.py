@@ -1,8 +1,9 @@
-"""Two replicas of Queue: what one is told, the other does and shows at once."""
+"""Two replicas of Queue: a call to one counts for what the other does and shows."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -66,10 +67,10 @@ async def _pause_all(posting: Posting) -> None:
         await posting.pause(post)
 
 
-async def test_a_watch_on_one_replica_shows_what_another_is_told(tenant: Tenant, other: Tenant) -> None:
+async def test_a_watch_on_one_replica_shows_what_another_does(tenant: Tenant, other: Tenant) -> None:
     await tenant.connect()
     request = WatchQueueRequest(organization_id=tenant.organization_id, social_account_id="page")
-    watch = tenant.clients.queue.WatchQueue(request)
+    watch: Any = tenant.clients.queue.WatchQueue(request)
 
     async def until(state: QueueSlotState, *, revision: int) -> None:
         async with asyncio.timeout(20):

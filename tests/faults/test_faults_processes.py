@@ -30,6 +30,7 @@ from testkit.stack.posting import PATIENCE, Posting
 OF_OTHER_TESTS = {"test", "tiny"}
 # Passed only by slots that are too late to be sent, which this file has a test for.
 OF_LATE_SLOTS = "queue.dispatch.expired"
+SECOND = timedelta(seconds=1)
 MAINS = (drafts_service.main, publisher_service.main, queue_service.main, schedule_service.main)
 
 
@@ -98,7 +99,7 @@ async def _work(posting: Posting) -> None:
     await posting.pause("paused")
     await posting.resume("paused")
     await posting.write("late")
-    await posting.insist(lambda: posting.tenant.set_late_policy("of-late", LATE_ACTION_RESLOT, grace=timedelta(0)))
+    await posting.insist(lambda: posting.tenant.set_late_policy("of-late", LATE_ACTION_RESLOT, grace=SECOND))
     await posting.schedule("late", ahead=-30)
     await posting.write("changed")
     await posting.insist(lambda: posting.tenant.change_text("changed", "The new text"))
@@ -116,9 +117,9 @@ async def test_a_queue_that_dies_as_it_ends_late_slots_ends_them(stack: Stack, p
     await tenant.put_schedule(AccountSchedule(social_account_id="of-late", time_zone="UTC", enabled=False))
     await posting.write("late")
     await eventually(lambda: _is_disabled(posting, "of-late"))
-    await tenant.set_late_policy("of-late", LATE_ACTION_MISS, grace=timedelta(0))
+    await tenant.set_late_policy("of-late", LATE_ACTION_MISS, grace=SECOND)
     due = await posting.schedule("late", ahead=-58)
-    await eventually(lambda: SystemClock().now() > due + timedelta(seconds=60))
+    await eventually(lambda: SystemClock().now() > due + 61 * SECOND)
     await _arm(stack, "queue", f"{OF_LATE_SLOTS}=kill")
     await eventually(lambda: not stack.running("queue"))
     assert [slot["state"] for slot in (await posting.history()).slots] == ["DISPATCHED"]

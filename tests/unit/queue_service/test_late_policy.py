@@ -21,8 +21,8 @@ def test_only_a_policy_that_misses_posts_has_a_limit_of_its_own(action: LateActi
 @pytest.mark.parametrize(
     ("action", "grace", "ahead"),
     [
-        (LateAction.PUBLISH, timedelta(0), timedelta(0)),
-        (LateAction.RESLOT, timedelta(0), NOTICE),
+        (LateAction.PUBLISH, NOTICE / 2, timedelta(0)),
+        (LateAction.RESLOT, NOTICE / 2, NOTICE),
         (LateAction.RESLOT, NOTICE, timedelta(0)),
         (LateAction.MISS, NOTICE / 2, NOTICE),
     ],

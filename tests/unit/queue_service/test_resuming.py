@@ -91,7 +91,7 @@ def test_a_slot_as_late_as_the_grace_stays() -> None:
 
 
 def test_posts_that_go_out_at_the_pace_are_not_late_again_at_once() -> None:
-    snapshot = late(slot("a", hour(1)), grace=timedelta(0))
+    snapshot = late(slot("a", hour(1)), grace=timedelta(seconds=1))
     unread = FreeTimes(snapshot, None)
     reslotted = reslot(snapshot, FreeTimes(snapshot, NO_SCHEDULE), now=hour(4), notice=NOTICE)
     resumed = resume(snapshot, OverduePolicy.PUBLISH_PACED, unread, now=hour(4), notice=NOTICE)
