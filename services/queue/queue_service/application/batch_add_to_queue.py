@@ -29,6 +29,7 @@ from servicekit.pg.ledger import Call, RequestLedger
 from servicekit.pg.outbox import current_traceparent
 
 _LINES_AT_ONCE = 2
+_NO_TIMES: Mapping[AccountKey, ReadTimes] = {}
 
 ItemAnswer = TypeVar("ItemAnswer")
 Outcome = QueueSlot | Fault
@@ -100,7 +101,8 @@ class BatchAddToQueue:
                     for account, each in wanted.items()
                 }
             )
-            readings = [_reading(organization_id, item, found, times) for item, found in chunk]
+            alone = {account: {account: read} for account, read in times.items()}
+            readings = [_reading(organization_id, item, found, alone) for item, found in chunk]
             [answer] = await self._ledger.once_each([(call, readings)], self._book_each)
             if isinstance(answer, Fault):
                 raise answer
@@ -159,15 +161,19 @@ def _times_wanted(
 
 
 def _reading(
-    organization_id: str, item: Item, found: FoundDraft | Fault, times: Mapping[AccountKey, ReadTimes]
+    organization_id: str,
+    item: Item,
+    found: FoundDraft | Fault,
+    times: Mapping[AccountKey, Mapping[AccountKey, ReadTimes]],
 ) -> Reading | Unread:
+    """Returns the item as a call of its own has read it; `times` has the times of each account alone."""
     if isinstance(found, Fault):
         return Unread(fault=found, schedule_time=item.schedule_time)
     account = (organization_id, item.social_account_id)
     return Reading(
         draft=found.draft,
         accounts=(account,),
-        times={} if item.schedule_time else {account: times[account]},
+        times=_NO_TIMES if item.schedule_time else times[account],
         traceparent=current_traceparent(),
         schedule_time=item.schedule_time,
     )

@@ -117,7 +117,8 @@ class SlotBooker:
     async def _lock(self, tx: Transaction, readings: Sequence[Reading], now: datetime) -> _Locked:
         """Locks accounts before drafts, each in the order of their keys, as everywhere."""
         accounts = {account for reading in readings for account in reading.accounts}
-        readings_of_times = [reading.times for reading in readings]
+        # The items of a batch on an account share their times.
+        readings_of_times = list({id(reading.times): reading.times for reading in readings}.values())
         queues = await self._lock_accounts(tx, accounts, readings_of_times, now)
         drafts = await lock_drafts(tx, [reading.draft for reading in readings])
         exact = [(account, each.schedule_time) for each in readings if each.schedule_time for account in each.accounts]

@@ -110,7 +110,7 @@ class LockedDraft:
 
     def with_slots(self, added: Iterable[BlockingSlot]) -> "LockedDraft":
         live = sorted((*self.live, *added), key=lambda slot: slot.social_account_id)
-        return replace(self, live=tuple(live))
+        return LockedDraft(draft=self.draft, live=tuple(live), published=self.published)
 
     def with_published(self, target: PublishedTarget) -> "LockedDraft":
         return replace(self, published=(*self.published, target))
