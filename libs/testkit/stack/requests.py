@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 from postflow.drafts.v1 import draft_targets_service_pb2, drafts_service_pb2
 from postflow.ops.v1 import operations_service_pb2
 from postflow.publisher.v1 import publisher_service_pb2, social_account_service_pb2
-from postflow.queue.v1 import queue_service_pb2
+from postflow.queue.v1 import queue_admin_service_pb2, queue_service_pb2
 from postflow.rules.v1 import rules_pb2
 from postflow.schedule.v1 import schedule_admin_service_pb2, schedule_service_pb2, timer_service_pb2
 from servicekit.clock import SystemClock
@@ -28,6 +28,7 @@ FILES = (
     drafts_service_pb2,
     operations_service_pb2,
     publisher_service_pb2,
+    queue_admin_service_pb2,
     queue_service_pb2,
     schedule_admin_service_pb2,
     schedule_service_pb2,
@@ -40,6 +41,8 @@ METHODS: Mapping[str, MethodDescriptor] = {
     for service in file.DESCRIPTOR.services_by_name.values()
     for method in service.methods
 }
+# They take orders of thousands of slots.
+LARGE_REQUESTS = frozenset({"postflow.queue.v1.QueueService/PlanQueue", "postflow.queue.v1.QueueService/ReorderQueue"})
 # Operators and other services act for all organizations, unless they name one.
 ACROSS_ORGANIZATIONS = frozenset(
     name
@@ -92,6 +95,11 @@ VALID: Mapping[str, Mapping[str, object]] = {
     "postflow.queue.v1.QueueService/ReorderQueue": {"social_account_id": "page", "slot_ids": ["s1"], "etag": "1"},
     "postflow.queue.v1.QueueService/ShuffleQueue": {"social_account_id": "page"},
     "postflow.queue.v1.QueueService/ListDraftSlots": {"draft_ids": ["d1"]},
+    "postflow.queue.v1.QueueService/MoveSlot": {"slot_id": "s1", "to_top": True},
+    "postflow.queue.v1.QueueService/RemoveFromQueue": {"slot_id": "s1"},
+    "postflow.queue.v1.QueueService/ClearQueue": {"social_account_id": "page"},
+    "postflow.queue.v1.QueueService/PlanQueue": {"social_account_id": "page", "add": {"count": 1}},
+    "postflow.queue.v1.QueueService/WatchQueue": {"social_account_id": "page"},
     "postflow.queue.v1.QueueAdminService/RedispatchSlots": {},
     "postflow.queue.v1.QueueService/PauseQueue": {"social_account_id": "page"},
     "postflow.queue.v1.QueueService/ResumeQueue": {"social_account_id": "page"},
@@ -154,16 +162,28 @@ def id_fields(method: str) -> Iterator[str]:
 
 
 def put_id(message: Message, path: str, value: str) -> str:
-    """Puts the value into the field, or adds it if the field is repeated; returns the field's name in a refusal."""
+    """Puts the value into the field, or adds it if the field is repeated; returns the field's name in a refusal.
+
+    A message that the request did not have gets the ids that it must have.
+    """
     *parents, name = path.split(".")
     holder: Any = message
     for parent in parents:
+        is_new = not holder.HasField(parent)
         holder = getattr(holder, parent)
+        if is_new:
+            _fill_ids(holder)
     if holder.DESCRIPTOR.fields_by_name[name].is_repeated:
         getattr(holder, name).append(value)
         return f"{path}[{len(getattr(holder, name)) - 1}]"
     setattr(holder, name, value)
     return path
+
+
+def _fill_ids(message: Any) -> None:
+    for field in message.DESCRIPTOR.fields:
+        if _rules(field).required and _rules(field).id:
+            setattr(message, field.name, "some")
 
 
 def _rules(field: FieldDescriptor) -> rules_pb2.FieldRules:
