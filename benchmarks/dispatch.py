@@ -35,11 +35,17 @@ class Dispatched:
 
 async def measure(due: int, future: int, burst: int) -> list[Result]:
     alone = await _dispatched(due, 0)
-    beside = await _dispatched(due, future)
-    return [*rates(due, alone, future, beside), *fairness(burst, await _late(burst))]
+    beside = await _dispatched(due, future, of_others=True)
+    behind = await _dispatched(due, future)
+    return [*rates(due, alone, future, beside, behind), *fairness(burst, await _late(burst))]
 
 
-def rates(due: int, alone: Dispatched, future: int, beside: Dispatched) -> list[Result]:
+def rates(due: int, alone: Dispatched, future: int, beside: Dispatched, behind: Dispatched) -> list[Result]:
+    """Returns the time per command, and how much longer it takes while there are many future slots.
+
+    These are `beside` the due ones on other accounts, or `behind` them on the same: then each dispatch also writes when
+    its account is due next.
+    """
     each = f"{due:,} slots due at once"
     return [
         Result(name=f"dispatch, {each}", value=alone.per_command, unit="us per command", target=_MOST_PER_COMMAND),
@@ -51,13 +57,16 @@ def rates(due: int, alone: Dispatched, future: int, beside: Dispatched) -> list[
             baseline=1e6 / alone.floor.per_second,
             note="bare SQL claim and acknowledge, elapsed",
         ),
-        Result(
-            name=f"dispatch beside {future:,} future slots",
-            value=beside.per_command,
-            unit="us per command",
-            baseline=alone.per_command,
-            note=each,
-            target=_MOST_GROWTH,
+        *(
+            Result(
+                name=f"dispatch beside {future:,} future slots, {whose}",
+                value=dispatched.per_command,
+                unit="us per command",
+                baseline=alone.per_command,
+                note=each,
+                target=_MOST_GROWTH,
+            )
+            for whose, dispatched in (("other accounts", beside), ("same accounts", behind))
         ),
     ]
 
@@ -70,13 +79,19 @@ def fairness(burst: int, late: Sequence[float]) -> list[Result]:
     ]
 
 
-async def _dispatched(due: int, future: int) -> Dispatched:
-    _announce(f"dispatch of {due:,} slots" + (f" beside {future:,} future ones" if future else ""))
+async def _dispatched(due: int, future: int, *, of_others: bool = False) -> Dispatched:
+    whose = "of other accounts" if of_others else "of the same accounts"
+    _announce(f"dispatch of {due:,} slots" + (f" beside {future:,} future ones {whose}" if future else ""))
     async with sites.running(_UNBOUNDED) as site:
         await site.stack.stop("publisher")
         wanted, time = seed.posts(due, "dispatch"), SystemClock().now() - timedelta(seconds=1)
+        if of_others:
+            tomorrow = time + timedelta(days=1)
+            await site.seeder.slots(seed.posts(due, "later"), tomorrow)
+            await site.seeder.later_slots(future // due - 1, tomorrow)
+            await site.stored.release(tomorrow)
         await site.seeder.slots(wanted, time)
-        await site.seeder.later_slots(future // due, time + timedelta(days=1))
+        await site.seeder.later_slots(0 if of_others else future // due, time + timedelta(days=1))
         bare = await floor.rounds(site.postgres, _FLOOR_JOBS)
         before = await site.streams.commands()
         await site.stored.release(time)

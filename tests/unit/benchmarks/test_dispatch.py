@@ -7,12 +7,13 @@ FLOOR = Floor(per_second=200_000, cpu=7.5)
 
 
 def test_a_rate_is_shown_with_its_floor_and_its_growth() -> None:
-    alone, beside = Dispatched(per_command=40, floor=FLOOR), Dispatched(per_command=46, floor=FLOOR)
-    found = {one.name: one for one in rates(20_000, alone, 1_000_000, beside)}
+    alone, beside, behind = (Dispatched(per_command=each, floor=FLOOR) for each in (40, 44, 46))
+    found = {one.name: one for one in rates(20_000, alone, 1_000_000, beside, behind)}
     assert found["dispatch, rate"].value == 25_000
     assert found["dispatch against the floor"].ratio == 8
     assert found["dispatch, 20,000 slots due at once"].meets_target
-    assert not found["dispatch beside 1,000,000 future slots"].meets_target
+    assert found["dispatch beside 1,000,000 future slots, other accounts"].meets_target
+    assert not found["dispatch beside 1,000,000 future slots, same accounts"].meets_target
 
 
 def test_small_tenants_may_be_two_seconds_late() -> None:
