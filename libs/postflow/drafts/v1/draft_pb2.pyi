@@ -34,7 +34,7 @@ DRAFT_STATE_NEEDS_ATTENTION: DraftState
 DRAFT_STATE_BLOCKED: DraftState
 
 class Draft(_message.Message):
-    __slots__ = ("id", "content", "targets", "revision", "content_digest", "approved", "approve_time", "approver", "state", "target_states", "schedule_time", "publish_time", "etag", "create_time", "update_time", "requested_time", "category_id", "slot_refusals")
+    __slots__ = ("id", "content", "targets", "revision", "content_digest", "approved", "approve_time", "approver", "state", "target_states", "schedule_time", "publish_time", "etag", "create_time", "update_time", "requested_time", "category_id", "slot_refusals", "brand_id")
     ID_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     TARGETS_FIELD_NUMBER: _ClassVar[int]
@@ -53,6 +53,7 @@ class Draft(_message.Message):
     REQUESTED_TIME_FIELD_NUMBER: _ClassVar[int]
     CATEGORY_ID_FIELD_NUMBER: _ClassVar[int]
     SLOT_REFUSALS_FIELD_NUMBER: _ClassVar[int]
+    BRAND_ID_FIELD_NUMBER: _ClassVar[int]
     id: str
     content: DraftContent
     targets: _containers.RepeatedCompositeFieldContainer[_target_pb2.Target]
@@ -71,7 +72,8 @@ class Draft(_message.Message):
     requested_time: _timestamp_pb2.Timestamp
     category_id: str
     slot_refusals: _containers.RepeatedCompositeFieldContainer[SlotRefusal]
-    def __init__(self, id: _Optional[str] = ..., content: _Optional[_Union[DraftContent, _Mapping]] = ..., targets: _Optional[_Iterable[_Union[_target_pb2.Target, _Mapping]]] = ..., revision: _Optional[int] = ..., content_digest: _Optional[str] = ..., approved: _Optional[bool] = ..., approve_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., approver: _Optional[str] = ..., state: _Optional[_Union[DraftState, str]] = ..., target_states: _Optional[_Iterable[_Union[TargetState, _Mapping]]] = ..., schedule_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., publish_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., etag: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., requested_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., category_id: _Optional[str] = ..., slot_refusals: _Optional[_Iterable[_Union[SlotRefusal, _Mapping]]] = ...) -> None: ...
+    brand_id: str
+    def __init__(self, id: _Optional[str] = ..., content: _Optional[_Union[DraftContent, _Mapping]] = ..., targets: _Optional[_Iterable[_Union[_target_pb2.Target, _Mapping]]] = ..., revision: _Optional[int] = ..., content_digest: _Optional[str] = ..., approved: _Optional[bool] = ..., approve_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., approver: _Optional[str] = ..., state: _Optional[_Union[DraftState, str]] = ..., target_states: _Optional[_Iterable[_Union[TargetState, _Mapping]]] = ..., schedule_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., publish_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., etag: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., requested_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., category_id: _Optional[str] = ..., slot_refusals: _Optional[_Iterable[_Union[SlotRefusal, _Mapping]]] = ..., brand_id: _Optional[str] = ...) -> None: ...
 
 class SlotRefusal(_message.Message):
     __slots__ = ("social_account_id", "schedule_time", "reason", "message", "create_time")

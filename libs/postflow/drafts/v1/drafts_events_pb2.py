@@ -23,16 +23,33 @@ _sym_db = _symbol_database.Default()
 
 
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from postflow.rules.v1 import rules_pb2 as postflow_dot_rules_dot_v1_dot_rules__pb2
 from postflow.target.v1 import target_pb2 as postflow_dot_target_dot_v1_dot_target__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&postflow/drafts/v1/drafts_events.proto\x12\x12postflow.drafts.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fpostflow/target/v1/target.proto\"\xfd\x02\n\nDraftSaved\x12\'\n\x0forganization_id\x18\x01 \x01(\tR\x0eorganizationId\x12\x19\n\x08\x64raft_id\x18\x02 \x01(\tR\x07\x64raftId\x12\x18\n\x07version\x18\x03 \x01(\x03R\x07version\x12\x1a\n\x08revision\x18\x04 \x01(\x03R\x08revision\x12\x18\n\x07\x63ontent\x18\x05 \x01(\x0cR\x07\x63ontent\x12%\n\x0e\x63ontent_digest\x18\x06 \x01(\tR\rcontentDigest\x12\x1a\n\x08\x61pproved\x18\x07 \x01(\x08R\x08\x61pproved\x12\x34\n\x07targets\x18\x08 \x03(\x0b\x32\x1a.postflow.target.v1.TargetR\x07targets\x12\x41\n\x0erequested_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.TimestampR\rrequestedTime\x12\x1f\n\x0b\x63\x61tegory_id\x18\n \x01(\tR\ncategoryIdb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&postflow/drafts/v1/drafts_events.proto\x12\x12postflow.drafts.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dpostflow/rules/v1/rules.proto\x1a\x1fpostflow/target/v1/target.proto\"\xff\x03\n\nDraftSaved\x12/\n\x0forganization_id\x18\x01 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x0eorganizationId\x12#\n\x08\x64raft_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x07\x64raftId\x12\"\n\x07version\x18\x03 \x01(\x03\x42\x08\xf2\xaf\x19\x04\x08\x01\x30\x01R\x07version\x12$\n\x08revision\x18\x04 \x01(\x03\x42\x08\xf2\xaf\x19\x04\x08\x01\x30\x01R\x08revision\x12\x18\n\x07\x63ontent\x18\x05 \x01(\x0cR\x07\x63ontent\x12%\n\x0e\x63ontent_digest\x18\x06 \x01(\tR\rcontentDigest\x12\x1a\n\x08\x61pproved\x18\x07 \x01(\x08R\x08\x61pproved\x12<\n\x07targets\x18\x08 \x03(\x0b\x32\x1a.postflow.target.v1.TargetB\x06\xf2\xaf\x19\x02HdR\x07targets\x12\x41\n\x0erequested_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.TimestampR\rrequestedTime\x12\'\n\x0b\x63\x61tegory_id\x18\n \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\ncategoryId\x12!\n\x08\x62rand_id\x18\x0b \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x07\x62randId\x12\'\n\x0b\x63\x61mpaign_id\x18\x0c \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\ncampaignIdb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'postflow.drafts.v1.drafts_events_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_DRAFTSAVED']._serialized_start=129
-  _globals['_DRAFTSAVED']._serialized_end=510
+  _globals['_DRAFTSAVED'].fields_by_name['organization_id']._loaded_options = None
+  _globals['_DRAFTSAVED'].fields_by_name['organization_id']._serialized_options = b'\362\257\031\002\020\001'
+  _globals['_DRAFTSAVED'].fields_by_name['draft_id']._loaded_options = None
+  _globals['_DRAFTSAVED'].fields_by_name['draft_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_DRAFTSAVED'].fields_by_name['version']._loaded_options = None
+  _globals['_DRAFTSAVED'].fields_by_name['version']._serialized_options = b'\362\257\031\004\010\0010\001'
+  _globals['_DRAFTSAVED'].fields_by_name['revision']._loaded_options = None
+  _globals['_DRAFTSAVED'].fields_by_name['revision']._serialized_options = b'\362\257\031\004\010\0010\001'
+  _globals['_DRAFTSAVED'].fields_by_name['targets']._loaded_options = None
+  _globals['_DRAFTSAVED'].fields_by_name['targets']._serialized_options = b'\362\257\031\002Hd'
+  _globals['_DRAFTSAVED'].fields_by_name['category_id']._loaded_options = None
+  _globals['_DRAFTSAVED'].fields_by_name['category_id']._serialized_options = b'\362\257\031\002\020\001'
+  _globals['_DRAFTSAVED'].fields_by_name['brand_id']._loaded_options = None
+  _globals['_DRAFTSAVED'].fields_by_name['brand_id']._serialized_options = b'\362\257\031\002\020\001'
+  _globals['_DRAFTSAVED'].fields_by_name['campaign_id']._loaded_options = None
+  _globals['_DRAFTSAVED'].fields_by_name['campaign_id']._serialized_options = b'\362\257\031\002\020\001'
+  _globals['_DRAFTSAVED']._serialized_start=160
+  _globals['_DRAFTSAVED']._serialized_end=671
 # @@protoc_insertion_point(module_scope)

@@ -1,6 +1,7 @@
 import datetime
 
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from postflow.rules.v1 import rules_pb2 as _rules_pb2
 from postflow.target.v1 import target_pb2 as _target_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
@@ -11,7 +12,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class DraftSaved(_message.Message):
-    __slots__ = ("organization_id", "draft_id", "version", "revision", "content", "content_digest", "approved", "targets", "requested_time", "category_id")
+    __slots__ = ("organization_id", "draft_id", "version", "revision", "content", "content_digest", "approved", "targets", "requested_time", "category_id", "brand_id", "campaign_id")
     ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
     DRAFT_ID_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -22,6 +23,8 @@ class DraftSaved(_message.Message):
     TARGETS_FIELD_NUMBER: _ClassVar[int]
     REQUESTED_TIME_FIELD_NUMBER: _ClassVar[int]
     CATEGORY_ID_FIELD_NUMBER: _ClassVar[int]
+    BRAND_ID_FIELD_NUMBER: _ClassVar[int]
+    CAMPAIGN_ID_FIELD_NUMBER: _ClassVar[int]
     organization_id: str
     draft_id: str
     version: int
@@ -32,4 +35,6 @@ class DraftSaved(_message.Message):
     targets: _containers.RepeatedCompositeFieldContainer[_target_pb2.Target]
     requested_time: _timestamp_pb2.Timestamp
     category_id: str
-    def __init__(self, organization_id: _Optional[str] = ..., draft_id: _Optional[str] = ..., version: _Optional[int] = ..., revision: _Optional[int] = ..., content: _Optional[bytes] = ..., content_digest: _Optional[str] = ..., approved: _Optional[bool] = ..., targets: _Optional[_Iterable[_Union[_target_pb2.Target, _Mapping]]] = ..., requested_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., category_id: _Optional[str] = ...) -> None: ...
+    brand_id: str
+    campaign_id: str
+    def __init__(self, organization_id: _Optional[str] = ..., draft_id: _Optional[str] = ..., version: _Optional[int] = ..., revision: _Optional[int] = ..., content: _Optional[bytes] = ..., content_digest: _Optional[str] = ..., approved: _Optional[bool] = ..., targets: _Optional[_Iterable[_Union[_target_pb2.Target, _Mapping]]] = ..., requested_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., category_id: _Optional[str] = ..., brand_id: _Optional[str] = ..., campaign_id: _Optional[str] = ...) -> None: ...

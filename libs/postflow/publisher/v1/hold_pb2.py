@@ -25,15 +25,15 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n postflow/publisher/v1/hold.proto\x12\x15postflow.publisher.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xca\x02\n\x04Hold\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x36\n\x05scope\x18\x02 \x01(\x0e\x32 .postflow.publisher.v1.HoldScopeR\x05scope\x12\x19\n\x08scope_id\x18\x03 \x01(\tR\x07scopeId\x12\x1a\n\x08revision\x18\x04 \x01(\x03R\x08revision\x12\x16\n\x06reason\x18\x05 \x01(\tR\x06reason\x12\x16\n\x06holder\x18\x06 \x01(\tR\x06holder\x12\x19\n\x08in_force\x18\x07 \x01(\x08R\x07inForce\x12;\n\x0b\x63reate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12;\n\x0bupdate_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime*?\n\tHoldScope\x12\x1a\n\x16HOLD_SCOPE_UNSPECIFIED\x10\x00\x12\x16\n\x12HOLD_SCOPE_ACCOUNT\x10\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n postflow/publisher/v1/hold.proto\x12\x15postflow.publisher.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x81\x03\n\x04Hold\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x36\n\x05scope\x18\x02 \x01(\x0e\x32 .postflow.publisher.v1.HoldScopeR\x05scope\x12\x19\n\x08scope_id\x18\x03 \x01(\tR\x07scopeId\x12\x1a\n\x08revision\x18\x04 \x01(\x03R\x08revision\x12\x16\n\x06reason\x18\x05 \x01(\tR\x06reason\x12\x16\n\x06holder\x18\x06 \x01(\tR\x06holder\x12\x19\n\x08in_force\x18\x07 \x01(\x08R\x07inForce\x12;\n\x0b\x63reate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12;\n\x0bupdate_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12\x35\n\x08\x65nd_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x07\x65ndTime*\xa4\x01\n\tHoldScope\x12\x1a\n\x16HOLD_SCOPE_UNSPECIFIED\x10\x00\x12\x16\n\x12HOLD_SCOPE_ACCOUNT\x10\x01\x12\x1b\n\x17HOLD_SCOPE_ORGANIZATION\x10\x02\x12\x14\n\x10HOLD_SCOPE_BRAND\x10\x03\x12\x17\n\x13HOLD_SCOPE_CAMPAIGN\x10\x04\x12\x17\n\x13HOLD_SCOPE_PROVIDER\x10\x05\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'postflow.publisher.v1.hold_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_HOLDSCOPE']._serialized_start=425
-  _globals['_HOLDSCOPE']._serialized_end=488
+  _globals['_HOLDSCOPE']._serialized_start=481
+  _globals['_HOLDSCOPE']._serialized_end=645
   _globals['_HOLD']._serialized_start=93
-  _globals['_HOLD']._serialized_end=423
+  _globals['_HOLD']._serialized_end=478
 # @@protoc_insertion_point(module_scope)

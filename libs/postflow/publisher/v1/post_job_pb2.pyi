@@ -10,6 +10,15 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class Action(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ACTION_UNSPECIFIED: _ClassVar[Action]
+    ACTION_POST: _ClassVar[Action]
+    ACTION_EMAIL: _ClassVar[Action]
+    ACTION_MESSAGE: _ClassVar[Action]
+    ACTION_CONNECTION_REQUEST: _ClassVar[Action]
+    ACTION_INMAIL: _ClassVar[Action]
+
 class PostJobState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     POST_JOB_STATE_UNSPECIFIED: _ClassVar[PostJobState]
@@ -25,6 +34,12 @@ class PostJobState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     POST_JOB_STATE_MISSED: _ClassVar[PostJobState]
     POST_JOB_STATE_CANCELED: _ClassVar[PostJobState]
     POST_JOB_STATE_NEEDS_ATTENTION: _ClassVar[PostJobState]
+ACTION_UNSPECIFIED: Action
+ACTION_POST: Action
+ACTION_EMAIL: Action
+ACTION_MESSAGE: Action
+ACTION_CONNECTION_REQUEST: Action
+ACTION_INMAIL: Action
 POST_JOB_STATE_UNSPECIFIED: PostJobState
 POST_JOB_STATE_PENDING: PostJobState
 POST_JOB_STATE_SCHEDULED: PostJobState
@@ -40,7 +55,7 @@ POST_JOB_STATE_CANCELED: PostJobState
 POST_JOB_STATE_NEEDS_ATTENTION: PostJobState
 
 class PostJob(_message.Message):
-    __slots__ = ("id", "draft_id", "target", "state", "state_reason", "version", "run", "slot_id", "slot_revision", "schedule_time", "not_after", "next_action_time", "attempts", "content_revision", "publish_time", "external_id", "external_url", "evidence_kind", "error_reason", "error_message", "last_attempt_time", "target_month", "create_time", "update_time", "in_doubt", "unknown_until")
+    __slots__ = ("id", "draft_id", "target", "state", "state_reason", "version", "run", "slot_id", "slot_revision", "schedule_time", "not_after", "next_action_time", "attempts", "content_revision", "publish_time", "external_id", "external_url", "evidence_kind", "error_reason", "error_message", "last_attempt_time", "target_month", "create_time", "update_time", "in_doubt", "unknown_until", "expected_time", "action", "publish_now", "brand_id", "campaign_id", "slot_sequence")
     ID_FIELD_NUMBER: _ClassVar[int]
     DRAFT_ID_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
@@ -67,6 +82,12 @@ class PostJob(_message.Message):
     UPDATE_TIME_FIELD_NUMBER: _ClassVar[int]
     IN_DOUBT_FIELD_NUMBER: _ClassVar[int]
     UNKNOWN_UNTIL_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_TIME_FIELD_NUMBER: _ClassVar[int]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    PUBLISH_NOW_FIELD_NUMBER: _ClassVar[int]
+    BRAND_ID_FIELD_NUMBER: _ClassVar[int]
+    CAMPAIGN_ID_FIELD_NUMBER: _ClassVar[int]
+    SLOT_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     id: str
     draft_id: str
     target: _target_pb2.Target
@@ -93,7 +114,13 @@ class PostJob(_message.Message):
     update_time: _timestamp_pb2.Timestamp
     in_doubt: bool
     unknown_until: _timestamp_pb2.Timestamp
-    def __init__(self, id: _Optional[str] = ..., draft_id: _Optional[str] = ..., target: _Optional[_Union[_target_pb2.Target, _Mapping]] = ..., state: _Optional[_Union[PostJobState, str]] = ..., state_reason: _Optional[str] = ..., version: _Optional[int] = ..., run: _Optional[int] = ..., slot_id: _Optional[str] = ..., slot_revision: _Optional[int] = ..., schedule_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., not_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., next_action_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., attempts: _Optional[int] = ..., content_revision: _Optional[int] = ..., publish_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., external_id: _Optional[str] = ..., external_url: _Optional[str] = ..., evidence_kind: _Optional[str] = ..., error_reason: _Optional[str] = ..., error_message: _Optional[str] = ..., last_attempt_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., target_month: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., in_doubt: _Optional[bool] = ..., unknown_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    expected_time: _timestamp_pb2.Timestamp
+    action: Action
+    publish_now: bool
+    brand_id: str
+    campaign_id: str
+    slot_sequence: int
+    def __init__(self, id: _Optional[str] = ..., draft_id: _Optional[str] = ..., target: _Optional[_Union[_target_pb2.Target, _Mapping]] = ..., state: _Optional[_Union[PostJobState, str]] = ..., state_reason: _Optional[str] = ..., version: _Optional[int] = ..., run: _Optional[int] = ..., slot_id: _Optional[str] = ..., slot_revision: _Optional[int] = ..., schedule_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., not_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., next_action_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., attempts: _Optional[int] = ..., content_revision: _Optional[int] = ..., publish_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., external_id: _Optional[str] = ..., external_url: _Optional[str] = ..., evidence_kind: _Optional[str] = ..., error_reason: _Optional[str] = ..., error_message: _Optional[str] = ..., last_attempt_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., target_month: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., in_doubt: _Optional[bool] = ..., unknown_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expected_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., action: _Optional[_Union[Action, str]] = ..., publish_now: _Optional[bool] = ..., brand_id: _Optional[str] = ..., campaign_id: _Optional[str] = ..., slot_sequence: _Optional[int] = ...) -> None: ...
 
 class Attempt(_message.Message):
     __slots__ = ("run", "number", "state", "idempotency_key", "content_revision", "start_time", "end_time", "external_id", "error_reason", "error_message")

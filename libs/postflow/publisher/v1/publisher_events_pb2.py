@@ -22,28 +22,31 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from postflow.publisher.v1 import post_job_pb2 as postflow_dot_publisher_dot_v1_dot_post__job__pb2
 from postflow.publisher.v1 import social_account_pb2 as postflow_dot_publisher_dot_v1_dot_social__account__pb2
 from postflow.target.v1 import target_pb2 as postflow_dot_target_dot_v1_dot_target__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n,postflow/publisher/v1/publisher_events.proto\x12\x15postflow.publisher.v1\x1a$postflow/publisher/v1/post_job.proto\x1a*postflow/publisher/v1/social_account.proto\x1a\x1fpostflow/target/v1/target.proto\"\xb1\x01\n\x0ePostJobChanged\x12\'\n\x0forganization_id\x18\x01 \x01(\tR\x0eorganizationId\x12;\n\x04kind\x18\x02 \x01(\x0e\x32\'.postflow.publisher.v1.PostJobEventKindR\x04kind\x12\x39\n\x08post_job\x18\x03 \x01(\x0b\x32\x1e.postflow.publisher.v1.PostJobR\x07postJob\"\x7f\n\x10\x43ommandsAccepted\x12\'\n\x0forganization_id\x18\x01 \x01(\tR\x0eorganizationId\x12\x42\n\x08\x63ommands\x18\x02 \x03(\x0b\x32&.postflow.publisher.v1.AcceptedCommandR\x08\x63ommands\"\xd8\x01\n\x0f\x41\x63\x63\x65ptedCommand\x12\x17\n\x07slot_id\x18\x01 \x01(\tR\x06slotId\x12#\n\rslot_revision\x18\x02 \x01(\x03R\x0cslotRevision\x12\x19\n\x08\x64raft_id\x18\x03 \x01(\tR\x07\x64raftId\x12\x32\n\x06target\x18\x04 \x01(\x0b\x32\x1a.postflow.target.v1.TargetR\x06target\x12\x1e\n\x0bpost_job_id\x18\x05 \x01(\tR\tpostJobId\x12\x18\n\x07version\x18\x06 \x01(\x03R\x07version\"\x8e\x01\n\x16SocialAccountConnected\x12\'\n\x0forganization_id\x18\x01 \x01(\tR\x0eorganizationId\x12K\n\x0esocial_account\x18\x02 \x01(\x0b\x32$.postflow.publisher.v1.SocialAccountR\rsocialAccount\"\xb6\x01\n\x19SocialAccountDisconnected\x12\'\n\x0forganization_id\x18\x01 \x01(\tR\x0eorganizationId\x12K\n\x0esocial_account\x18\x02 \x01(\x0b\x32$.postflow.publisher.v1.SocialAccountR\rsocialAccount\x12#\n\rerror_message\x18\x03 \x01(\tR\x0c\x65rrorMessage*\xf7\x03\n\x10PostJobEventKind\x12#\n\x1fPOST_JOB_EVENT_KIND_UNSPECIFIED\x10\x00\x12\x1f\n\x1bPOST_JOB_EVENT_KIND_CREATED\x10\x01\x12!\n\x1dPOST_JOB_EVENT_KIND_SCHEDULED\x10\x02\x12#\n\x1fPOST_JOB_EVENT_KIND_UNSCHEDULED\x10\x03\x12\x1f\n\x1bPOST_JOB_EVENT_KIND_STARTED\x10\x04\x12!\n\x1dPOST_JOB_EVENT_KIND_SUCCEEDED\x10\x05\x12\x1e\n\x1aPOST_JOB_EVENT_KIND_FAILED\x10\x06\x12 \n\x1cPOST_JOB_EVENT_KIND_DEFERRED\x10\x07\x12\x1f\n\x1bPOST_JOB_EVENT_KIND_BLOCKED\x10\x08\x12!\n\x1dPOST_JOB_EVENT_KIND_UNCERTAIN\x10\t\x12\'\n#POST_JOB_EVENT_KIND_NEEDS_ATTENTION\x10\n\x12\x1e\n\x1aPOST_JOB_EVENT_KIND_MISSED\x10\x0b\x12 \n\x1cPOST_JOB_EVENT_KIND_CANCELED\x10\x0c\x12 \n\x1cPOST_JOB_EVENT_KIND_ACCEPTED\x10\rb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n,postflow/publisher/v1/publisher_events.proto\x12\x15postflow.publisher.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$postflow/publisher/v1/post_job.proto\x1a*postflow/publisher/v1/social_account.proto\x1a\x1fpostflow/target/v1/target.proto\"\xb1\x01\n\x0ePostJobChanged\x12\'\n\x0forganization_id\x18\x01 \x01(\tR\x0eorganizationId\x12;\n\x04kind\x18\x02 \x01(\x0e\x32\'.postflow.publisher.v1.PostJobEventKindR\x04kind\x12\x39\n\x08post_job\x18\x03 \x01(\x0b\x32\x1e.postflow.publisher.v1.PostJobR\x07postJob\"\x7f\n\x10\x43ommandsAccepted\x12\'\n\x0forganization_id\x18\x01 \x01(\tR\x0eorganizationId\x12\x42\n\x08\x63ommands\x18\x02 \x03(\x0b\x32&.postflow.publisher.v1.AcceptedCommandR\x08\x63ommands\"\xd8\x01\n\x0f\x41\x63\x63\x65ptedCommand\x12\x17\n\x07slot_id\x18\x01 \x01(\tR\x06slotId\x12#\n\rslot_revision\x18\x02 \x01(\x03R\x0cslotRevision\x12\x19\n\x08\x64raft_id\x18\x03 \x01(\tR\x07\x64raftId\x12\x32\n\x06target\x18\x04 \x01(\x0b\x32\x1a.postflow.target.v1.TargetR\x06target\x12\x1e\n\x0bpost_job_id\x18\x05 \x01(\tR\tpostJobId\x12\x18\n\x07version\x18\x06 \x01(\x03R\x07version\"\x8e\x01\n\x16SocialAccountConnected\x12\'\n\x0forganization_id\x18\x01 \x01(\tR\x0eorganizationId\x12K\n\x0esocial_account\x18\x02 \x01(\x0b\x32$.postflow.publisher.v1.SocialAccountR\rsocialAccount\"\xb6\x01\n\x19SocialAccountDisconnected\x12\'\n\x0forganization_id\x18\x01 \x01(\tR\x0eorganizationId\x12K\n\x0esocial_account\x18\x02 \x01(\x0b\x32$.postflow.publisher.v1.SocialAccountR\rsocialAccount\x12#\n\rerror_message\x18\x03 \x01(\tR\x0c\x65rrorMessage\"T\n\x11PublisherRestored\x12?\n\rrestored_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0crestoredTime*\xf7\x03\n\x10PostJobEventKind\x12#\n\x1fPOST_JOB_EVENT_KIND_UNSPECIFIED\x10\x00\x12\x1f\n\x1bPOST_JOB_EVENT_KIND_CREATED\x10\x01\x12!\n\x1dPOST_JOB_EVENT_KIND_SCHEDULED\x10\x02\x12#\n\x1fPOST_JOB_EVENT_KIND_UNSCHEDULED\x10\x03\x12\x1f\n\x1bPOST_JOB_EVENT_KIND_STARTED\x10\x04\x12!\n\x1dPOST_JOB_EVENT_KIND_SUCCEEDED\x10\x05\x12\x1e\n\x1aPOST_JOB_EVENT_KIND_FAILED\x10\x06\x12 \n\x1cPOST_JOB_EVENT_KIND_DEFERRED\x10\x07\x12\x1f\n\x1bPOST_JOB_EVENT_KIND_BLOCKED\x10\x08\x12!\n\x1dPOST_JOB_EVENT_KIND_UNCERTAIN\x10\t\x12\'\n#POST_JOB_EVENT_KIND_NEEDS_ATTENTION\x10\n\x12\x1e\n\x1aPOST_JOB_EVENT_KIND_MISSED\x10\x0b\x12 \n\x1cPOST_JOB_EVENT_KIND_CANCELED\x10\x0c\x12 \n\x1cPOST_JOB_EVENT_KIND_ACCEPTED\x10\rb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'postflow.publisher.v1.publisher_events_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_POSTJOBEVENTKIND']._serialized_start=1045
-  _globals['_POSTJOBEVENTKIND']._serialized_end=1548
-  _globals['_POSTJOBCHANGED']._serialized_start=187
-  _globals['_POSTJOBCHANGED']._serialized_end=364
-  _globals['_COMMANDSACCEPTED']._serialized_start=366
-  _globals['_COMMANDSACCEPTED']._serialized_end=493
-  _globals['_ACCEPTEDCOMMAND']._serialized_start=496
-  _globals['_ACCEPTEDCOMMAND']._serialized_end=712
-  _globals['_SOCIALACCOUNTCONNECTED']._serialized_start=715
-  _globals['_SOCIALACCOUNTCONNECTED']._serialized_end=857
-  _globals['_SOCIALACCOUNTDISCONNECTED']._serialized_start=860
-  _globals['_SOCIALACCOUNTDISCONNECTED']._serialized_end=1042
+  _globals['_POSTJOBEVENTKIND']._serialized_start=1164
+  _globals['_POSTJOBEVENTKIND']._serialized_end=1667
+  _globals['_POSTJOBCHANGED']._serialized_start=220
+  _globals['_POSTJOBCHANGED']._serialized_end=397
+  _globals['_COMMANDSACCEPTED']._serialized_start=399
+  _globals['_COMMANDSACCEPTED']._serialized_end=526
+  _globals['_ACCEPTEDCOMMAND']._serialized_start=529
+  _globals['_ACCEPTEDCOMMAND']._serialized_end=745
+  _globals['_SOCIALACCOUNTCONNECTED']._serialized_start=748
+  _globals['_SOCIALACCOUNTCONNECTED']._serialized_end=890
+  _globals['_SOCIALACCOUNTDISCONNECTED']._serialized_start=893
+  _globals['_SOCIALACCOUNTDISCONNECTED']._serialized_end=1075
+  _globals['_PUBLISHERRESTORED']._serialized_start=1077
+  _globals['_PUBLISHERRESTORED']._serialized_end=1161
 # @@protoc_insertion_point(module_scope)

@@ -1,3 +1,6 @@
+import datetime
+
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from postflow.publisher.v1 import post_job_pb2 as _post_job_pb2
 from postflow.publisher.v1 import social_account_pb2 as _social_account_pb2
 from postflow.target.v1 import target_pb2 as _target_pb2
@@ -92,3 +95,9 @@ class SocialAccountDisconnected(_message.Message):
     social_account: _social_account_pb2.SocialAccount
     error_message: str
     def __init__(self, organization_id: _Optional[str] = ..., social_account: _Optional[_Union[_social_account_pb2.SocialAccount, _Mapping]] = ..., error_message: _Optional[str] = ...) -> None: ...
+
+class PublisherRestored(_message.Message):
+    __slots__ = ("restored_time",)
+    RESTORED_TIME_FIELD_NUMBER: _ClassVar[int]
+    restored_time: _timestamp_pb2.Timestamp
+    def __init__(self, restored_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...

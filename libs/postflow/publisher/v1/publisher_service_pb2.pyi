@@ -1,6 +1,9 @@
 import datetime
 
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from postflow.drafts.v1 import drafts_events_pb2 as _drafts_events_pb2
+from postflow.publisher.v1 import destination_pb2 as _destination_pb2
+from postflow.publisher.v1 import explanation_pb2 as _explanation_pb2
 from postflow.publisher.v1 import hold_pb2 as _hold_pb2
 from postflow.publisher.v1 import post_job_pb2 as _post_job_pb2
 from postflow.rules.v1 import rules_pb2 as _rules_pb2
@@ -33,6 +36,12 @@ class CancelOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     CANCEL_OUTCOME_CANCELED: _ClassVar[CancelOutcome]
     CANCEL_OUTCOME_TOO_LATE: _ClassVar[CancelOutcome]
     CANCEL_OUTCOME_ENDED: _ClassVar[CancelOutcome]
+
+class PublishNowOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    PUBLISH_NOW_OUTCOME_UNSPECIFIED: _ClassVar[PublishNowOutcome]
+    PUBLISH_NOW_OUTCOME_STARTED: _ClassVar[PublishNowOutcome]
+    PUBLISH_NOW_OUTCOME_REFUSED: _ClassVar[PublishNowOutcome]
 RESOLVE_OUTCOME_UNSPECIFIED: ResolveOutcome
 RESOLVE_OUTCOME_PUBLISHED: ResolveOutcome
 RESOLVE_OUTCOME_NOT_PUBLISHED: ResolveOutcome
@@ -44,6 +53,9 @@ CANCEL_OUTCOME_UNSPECIFIED: CancelOutcome
 CANCEL_OUTCOME_CANCELED: CancelOutcome
 CANCEL_OUTCOME_TOO_LATE: CancelOutcome
 CANCEL_OUTCOME_ENDED: CancelOutcome
+PUBLISH_NOW_OUTCOME_UNSPECIFIED: PublishNowOutcome
+PUBLISH_NOW_OUTCOME_STARTED: PublishNowOutcome
+PUBLISH_NOW_OUTCOME_REFUSED: PublishNowOutcome
 
 class GetPostJobRequest(_message.Message):
     __slots__ = ("organization_id", "post_job_id")
@@ -212,7 +224,7 @@ class CancelResult(_message.Message):
     def __init__(self, outcome: _Optional[_Union[CancelOutcome, str]] = ..., post_job: _Optional[_Union[_post_job_pb2.PostJob, _Mapping]] = ...) -> None: ...
 
 class PutHoldRequest(_message.Message):
-    __slots__ = ("organization_id", "hold_id", "scope", "scope_id", "revision", "reason", "holder", "request_id")
+    __slots__ = ("organization_id", "hold_id", "scope", "scope_id", "revision", "reason", "holder", "request_id", "end_time")
     ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
     HOLD_ID_FIELD_NUMBER: _ClassVar[int]
     SCOPE_FIELD_NUMBER: _ClassVar[int]
@@ -221,6 +233,7 @@ class PutHoldRequest(_message.Message):
     REASON_FIELD_NUMBER: _ClassVar[int]
     HOLDER_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    END_TIME_FIELD_NUMBER: _ClassVar[int]
     organization_id: str
     hold_id: str
     scope: _hold_pb2.HoldScope
@@ -229,15 +242,18 @@ class PutHoldRequest(_message.Message):
     reason: str
     holder: str
     request_id: str
-    def __init__(self, organization_id: _Optional[str] = ..., hold_id: _Optional[str] = ..., scope: _Optional[_Union[_hold_pb2.HoldScope, str]] = ..., scope_id: _Optional[str] = ..., revision: _Optional[int] = ..., reason: _Optional[str] = ..., holder: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+    end_time: _timestamp_pb2.Timestamp
+    def __init__(self, organization_id: _Optional[str] = ..., hold_id: _Optional[str] = ..., scope: _Optional[_Union[_hold_pb2.HoldScope, str]] = ..., scope_id: _Optional[str] = ..., revision: _Optional[int] = ..., reason: _Optional[str] = ..., holder: _Optional[str] = ..., request_id: _Optional[str] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class PutHoldResponse(_message.Message):
-    __slots__ = ("hold", "in_flight_post_job_ids")
+    __slots__ = ("hold", "in_flight_post_job_ids", "in_flight_count")
     HOLD_FIELD_NUMBER: _ClassVar[int]
     IN_FLIGHT_POST_JOB_IDS_FIELD_NUMBER: _ClassVar[int]
+    IN_FLIGHT_COUNT_FIELD_NUMBER: _ClassVar[int]
     hold: _hold_pb2.Hold
     in_flight_post_job_ids: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, hold: _Optional[_Union[_hold_pb2.Hold, _Mapping]] = ..., in_flight_post_job_ids: _Optional[_Iterable[str]] = ...) -> None: ...
+    in_flight_count: int
+    def __init__(self, hold: _Optional[_Union[_hold_pb2.Hold, _Mapping]] = ..., in_flight_post_job_ids: _Optional[_Iterable[str]] = ..., in_flight_count: _Optional[int] = ...) -> None: ...
 
 class ReleaseHoldRequest(_message.Message):
     __slots__ = ("organization_id", "hold_id", "revision", "request_id")
@@ -258,16 +274,20 @@ class ReleaseHoldResponse(_message.Message):
     def __init__(self, hold: _Optional[_Union[_hold_pb2.Hold, _Mapping]] = ...) -> None: ...
 
 class ListHoldsRequest(_message.Message):
-    __slots__ = ("organization_id", "social_account_id", "page_size", "page_token")
+    __slots__ = ("organization_id", "social_account_id", "page_size", "page_token", "scopes", "scope_id")
     ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
     SOCIAL_ACCOUNT_ID_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    SCOPES_FIELD_NUMBER: _ClassVar[int]
+    SCOPE_ID_FIELD_NUMBER: _ClassVar[int]
     organization_id: str
     social_account_id: str
     page_size: int
     page_token: str
-    def __init__(self, organization_id: _Optional[str] = ..., social_account_id: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+    scopes: _containers.RepeatedScalarFieldContainer[_hold_pb2.HoldScope]
+    scope_id: str
+    def __init__(self, organization_id: _Optional[str] = ..., social_account_id: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., scopes: _Optional[_Iterable[_Union[_hold_pb2.HoldScope, str]]] = ..., scope_id: _Optional[str] = ...) -> None: ...
 
 class ListHoldsResponse(_message.Message):
     __slots__ = ("holds", "next_page_token")
@@ -276,3 +296,143 @@ class ListHoldsResponse(_message.Message):
     holds: _containers.RepeatedCompositeFieldContainer[_hold_pb2.Hold]
     next_page_token: str
     def __init__(self, holds: _Optional[_Iterable[_Union[_hold_pb2.Hold, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class RetryPostJobRequest(_message.Message):
+    __slots__ = ("organization_id", "post_job_id", "not_after", "request_id")
+    ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
+    POST_JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    NOT_AFTER_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    organization_id: str
+    post_job_id: str
+    not_after: _timestamp_pb2.Timestamp
+    request_id: str
+    def __init__(self, organization_id: _Optional[str] = ..., post_job_id: _Optional[str] = ..., not_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class RetryPostJobResponse(_message.Message):
+    __slots__ = ("post_job",)
+    POST_JOB_FIELD_NUMBER: _ClassVar[int]
+    post_job: _post_job_pb2.PostJob
+    def __init__(self, post_job: _Optional[_Union[_post_job_pb2.PostJob, _Mapping]] = ...) -> None: ...
+
+class PublishNowRequest(_message.Message):
+    __slots__ = ("organization_id", "draft", "targets", "over_cap", "not_after", "request_id")
+    ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
+    DRAFT_FIELD_NUMBER: _ClassVar[int]
+    TARGETS_FIELD_NUMBER: _ClassVar[int]
+    OVER_CAP_FIELD_NUMBER: _ClassVar[int]
+    NOT_AFTER_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    organization_id: str
+    draft: _drafts_events_pb2.DraftSaved
+    targets: _containers.RepeatedCompositeFieldContainer[_target_pb2.Target]
+    over_cap: bool
+    not_after: _timestamp_pb2.Timestamp
+    request_id: str
+    def __init__(self, organization_id: _Optional[str] = ..., draft: _Optional[_Union[_drafts_events_pb2.DraftSaved, _Mapping]] = ..., targets: _Optional[_Iterable[_Union[_target_pb2.Target, _Mapping]]] = ..., over_cap: _Optional[bool] = ..., not_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class PublishNowResponse(_message.Message):
+    __slots__ = ("results",)
+    RESULTS_FIELD_NUMBER: _ClassVar[int]
+    results: _containers.RepeatedCompositeFieldContainer[PublishNowResult]
+    def __init__(self, results: _Optional[_Iterable[_Union[PublishNowResult, _Mapping]]] = ...) -> None: ...
+
+class PublishNowResult(_message.Message):
+    __slots__ = ("outcome", "reason", "post_job")
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    POST_JOB_FIELD_NUMBER: _ClassVar[int]
+    outcome: PublishNowOutcome
+    reason: str
+    post_job: _post_job_pb2.PostJob
+    def __init__(self, outcome: _Optional[_Union[PublishNowOutcome, str]] = ..., reason: _Optional[str] = ..., post_job: _Optional[_Union[_post_job_pb2.PostJob, _Mapping]] = ...) -> None: ...
+
+class ExplainPostJobRequest(_message.Message):
+    __slots__ = ("organization_id", "post_job_id")
+    ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
+    POST_JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    organization_id: str
+    post_job_id: str
+    def __init__(self, organization_id: _Optional[str] = ..., post_job_id: _Optional[str] = ...) -> None: ...
+
+class ExplainPostJobResponse(_message.Message):
+    __slots__ = ("post_job", "checks", "verdict", "clear_time", "sentence", "read_time")
+    POST_JOB_FIELD_NUMBER: _ClassVar[int]
+    CHECKS_FIELD_NUMBER: _ClassVar[int]
+    VERDICT_FIELD_NUMBER: _ClassVar[int]
+    CLEAR_TIME_FIELD_NUMBER: _ClassVar[int]
+    SENTENCE_FIELD_NUMBER: _ClassVar[int]
+    READ_TIME_FIELD_NUMBER: _ClassVar[int]
+    post_job: _post_job_pb2.PostJob
+    checks: _containers.RepeatedCompositeFieldContainer[_explanation_pb2.PostJobCheck]
+    verdict: str
+    clear_time: _timestamp_pb2.Timestamp
+    sentence: str
+    read_time: _timestamp_pb2.Timestamp
+    def __init__(self, post_job: _Optional[_Union[_post_job_pb2.PostJob, _Mapping]] = ..., checks: _Optional[_Iterable[_Union[_explanation_pb2.PostJobCheck, _Mapping]]] = ..., verdict: _Optional[str] = ..., clear_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., sentence: _Optional[str] = ..., read_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class WatchPostJobsRequest(_message.Message):
+    __slots__ = ("organization_id", "draft_id", "social_account_id", "resume_token")
+    ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
+    DRAFT_ID_FIELD_NUMBER: _ClassVar[int]
+    SOCIAL_ACCOUNT_ID_FIELD_NUMBER: _ClassVar[int]
+    RESUME_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    organization_id: str
+    draft_id: str
+    social_account_id: str
+    resume_token: str
+    def __init__(self, organization_id: _Optional[str] = ..., draft_id: _Optional[str] = ..., social_account_id: _Optional[str] = ..., resume_token: _Optional[str] = ...) -> None: ...
+
+class WatchPostJobsResponse(_message.Message):
+    __slots__ = ("post_job", "is_caught_up", "resume_token")
+    POST_JOB_FIELD_NUMBER: _ClassVar[int]
+    IS_CAUGHT_UP_FIELD_NUMBER: _ClassVar[int]
+    RESUME_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    post_job: _post_job_pb2.PostJob
+    is_caught_up: bool
+    resume_token: str
+    def __init__(self, post_job: _Optional[_Union[_post_job_pb2.PostJob, _Mapping]] = ..., is_caught_up: _Optional[bool] = ..., resume_token: _Optional[str] = ...) -> None: ...
+
+class ListDestinationsRequest(_message.Message):
+    __slots__ = ("organization_id", "social_account_id", "states", "page_size", "page_token")
+    ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
+    SOCIAL_ACCOUNT_ID_FIELD_NUMBER: _ClassVar[int]
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    organization_id: str
+    social_account_id: str
+    states: _containers.RepeatedScalarFieldContainer[_destination_pb2.DestinationState]
+    page_size: int
+    page_token: str
+    def __init__(self, organization_id: _Optional[str] = ..., social_account_id: _Optional[str] = ..., states: _Optional[_Iterable[_Union[_destination_pb2.DestinationState, str]]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class ListDestinationsResponse(_message.Message):
+    __slots__ = ("destinations", "next_page_token")
+    DESTINATIONS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    destinations: _containers.RepeatedCompositeFieldContainer[_destination_pb2.Destination]
+    next_page_token: str
+    def __init__(self, destinations: _Optional[_Iterable[_Union[_destination_pb2.Destination, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class UpdateDestinationRequest(_message.Message):
+    __slots__ = ("organization_id", "target", "state", "note", "etag", "request_id")
+    ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
+    ETAG_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    organization_id: str
+    target: _target_pb2.Target
+    state: _destination_pb2.DestinationState
+    note: str
+    etag: str
+    request_id: str
+    def __init__(self, organization_id: _Optional[str] = ..., target: _Optional[_Union[_target_pb2.Target, _Mapping]] = ..., state: _Optional[_Union[_destination_pb2.DestinationState, str]] = ..., note: _Optional[str] = ..., etag: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class UpdateDestinationResponse(_message.Message):
+    __slots__ = ("destination",)
+    DESTINATION_FIELD_NUMBER: _ClassVar[int]
+    destination: _destination_pb2.Destination
+    def __init__(self, destination: _Optional[_Union[_destination_pb2.Destination, _Mapping]] = ...) -> None: ...

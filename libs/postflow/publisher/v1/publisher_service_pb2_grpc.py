@@ -27,6 +27,8 @@ if _version_not_supported:
 
 class PublisherServiceStub:
     """PublisherService sends each post at most once, and reports what happened to it.
+    For some seconds after its database was restored, CancelPostJobs, PublishNow, RetryPostJob and WithdrawContent answer
+    UNAVAILABLE `RECONCILING`: it is not known yet which posts may be out.
     """
 
     def __init__(self, channel):
@@ -75,10 +77,42 @@ class PublisherServiceStub:
                 request_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ListHoldsRequest.SerializeToString,
                 response_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ListHoldsResponse.FromString,
                 _registered_method=True)
+        self.RetryPostJob = channel.unary_unary(
+                '/postflow.publisher.v1.PublisherService/RetryPostJob',
+                request_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.RetryPostJobRequest.SerializeToString,
+                response_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.RetryPostJobResponse.FromString,
+                _registered_method=True)
+        self.PublishNow = channel.unary_unary(
+                '/postflow.publisher.v1.PublisherService/PublishNow',
+                request_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.PublishNowRequest.SerializeToString,
+                response_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.PublishNowResponse.FromString,
+                _registered_method=True)
+        self.ExplainPostJob = channel.unary_unary(
+                '/postflow.publisher.v1.PublisherService/ExplainPostJob',
+                request_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ExplainPostJobRequest.SerializeToString,
+                response_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ExplainPostJobResponse.FromString,
+                _registered_method=True)
+        self.WatchPostJobs = channel.unary_stream(
+                '/postflow.publisher.v1.PublisherService/WatchPostJobs',
+                request_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.WatchPostJobsRequest.SerializeToString,
+                response_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.WatchPostJobsResponse.FromString,
+                _registered_method=True)
+        self.ListDestinations = channel.unary_unary(
+                '/postflow.publisher.v1.PublisherService/ListDestinations',
+                request_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ListDestinationsRequest.SerializeToString,
+                response_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ListDestinationsResponse.FromString,
+                _registered_method=True)
+        self.UpdateDestination = channel.unary_unary(
+                '/postflow.publisher.v1.PublisherService/UpdateDestination',
+                request_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.UpdateDestinationRequest.SerializeToString,
+                response_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.UpdateDestinationResponse.FromString,
+                _registered_method=True)
 
 
 class PublisherServiceServicer:
     """PublisherService sends each post at most once, and reports what happened to it.
+    For some seconds after its database was restored, CancelPostJobs, PublishNow, RetryPostJob and WithdrawContent answer
+    UNAVAILABLE `RECONCILING`: it is not known yet which posts may be out.
     """
 
     def GetPostJob(self, request, context):
@@ -119,7 +153,8 @@ class PublisherServiceServicer:
     def CancelPostJobs(self, request, context):
         """CancelPostJobs takes back posts that have not started. Each has an outcome of its own: CANCELED means that no
         attempt of this slot begins any more, even if its command or its SlotScheduled comes later; TOO_LATE means that the
-        post is being sent, may be out, or is out. A call that was not answered says nothing: repeat it.
+        post is being sent, may be out, or is out, or that RetryPostJob or PublishNow is about to send it. A call that was
+        not answered says nothing: repeat it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -128,7 +163,8 @@ class PublisherServiceServicer:
     def PutHold(self, request, context):
         """PutHold keeps posts from starting until ReleaseHold. Once it has answered, no attempt begins that the hold covers,
         except those that the response lists. FAILED_PRECONDITION `HOLD_SUPERSEDED` if a newer revision of the hold is
-        known; `HOLD_SCOPE_CHANGED` if the hold of this id covers something else.
+        known; `HOLD_SCOPE_CHANGED` if the hold of this id covers something else. INVALID_ARGUMENT without a reason, or with
+        an end in the past.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -144,6 +180,59 @@ class PublisherServiceServicer:
 
     def ListHolds(self, request, context):
         """ListHolds pages through holds that are in force, oldest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RetryPostJob(self, request, context):
+        """RetryPostJob begins the next run of a post job that is FAILED or MISSED: it goes out at once, as far as approval,
+        holds, window, spacing and caps let it. NOT_FOUND `POST_JOB_NOT_FOUND`; FAILED_PRECONDITION
+        `POST_JOB_NOT_RETRYABLE` in any other state, `TARGET_REMOVED` when the draft has lost the target.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PublishNow(self, request, context):
+        """PublishNow sends targets of a draft at once, with the content in the request. It passes over slot time, send window
+        and spacing, but never over approval, a hold, an open attempt, or, unless `over_cap`, a daily cap. Each target has an
+        outcome of its own. FAILED_PRECONDITION `NOT_APPROVED`, `CONTENT_WITHDRAWN`, and `REVISION_OUTDATED` when a newer
+        revision is known; INVALID_ARGUMENT when a target is not one of the draft.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ExplainPostJob(self, request, context):
+        """ExplainPostJob says what keeps a post back: every check of a send, in the order in which they are made, by the code
+        that makes them. NOT_FOUND `POST_JOB_NOT_FOUND`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WatchPostJobs(self, request, context):
+        """WatchPostJobs streams post jobs as they change: first, without a resume token, all that have not ended, then each
+        after every change. An attempt is a change if it lasts, for more than a second as a rule. A job may be sent more than
+        once with the same content; the newest state always comes. Each message has a token with which a later call goes on
+        after it. OUT_OF_RANGE `RESUME_TOKEN_EXPIRED` when the token is older than what is kept: watch without one.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListDestinations(self, request, context):
+        """ListDestinations pages through the destinations of an organization or of an account, in the order of account,
+        channel and destination.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UpdateDestination(self, request, context):
+        """UpdateDestination activates or deactivates a destination. Activating it forgets its failures and releases the posts
+        that wait for it. NOT_FOUND `DESTINATION_NOT_FOUND`; ABORTED `ETAG_MISMATCH`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -192,6 +281,36 @@ def add_PublisherServiceServicer_to_server(servicer, server):
                     request_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ListHoldsRequest.FromString,
                     response_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ListHoldsResponse.SerializeToString,
             ),
+            'RetryPostJob': grpc.unary_unary_rpc_method_handler(
+                    servicer.RetryPostJob,
+                    request_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.RetryPostJobRequest.FromString,
+                    response_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.RetryPostJobResponse.SerializeToString,
+            ),
+            'PublishNow': grpc.unary_unary_rpc_method_handler(
+                    servicer.PublishNow,
+                    request_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.PublishNowRequest.FromString,
+                    response_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.PublishNowResponse.SerializeToString,
+            ),
+            'ExplainPostJob': grpc.unary_unary_rpc_method_handler(
+                    servicer.ExplainPostJob,
+                    request_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ExplainPostJobRequest.FromString,
+                    response_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ExplainPostJobResponse.SerializeToString,
+            ),
+            'WatchPostJobs': grpc.unary_stream_rpc_method_handler(
+                    servicer.WatchPostJobs,
+                    request_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.WatchPostJobsRequest.FromString,
+                    response_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.WatchPostJobsResponse.SerializeToString,
+            ),
+            'ListDestinations': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListDestinations,
+                    request_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ListDestinationsRequest.FromString,
+                    response_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ListDestinationsResponse.SerializeToString,
+            ),
+            'UpdateDestination': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateDestination,
+                    request_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.UpdateDestinationRequest.FromString,
+                    response_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.UpdateDestinationResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'postflow.publisher.v1.PublisherService', rpc_method_handlers)
@@ -202,6 +321,8 @@ def add_PublisherServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class PublisherService:
     """PublisherService sends each post at most once, and reports what happened to it.
+    For some seconds after its database was restored, CancelPostJobs, PublishNow, RetryPostJob and WithdrawContent answer
+    UNAVAILABLE `RECONCILING`: it is not known yet which posts may be out.
     """
 
     @staticmethod
@@ -410,6 +531,168 @@ class PublisherService:
             '/postflow.publisher.v1.PublisherService/ListHolds',
             postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ListHoldsRequest.SerializeToString,
             postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ListHoldsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RetryPostJob(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.publisher.v1.PublisherService/RetryPostJob',
+            postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.RetryPostJobRequest.SerializeToString,
+            postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.RetryPostJobResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PublishNow(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.publisher.v1.PublisherService/PublishNow',
+            postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.PublishNowRequest.SerializeToString,
+            postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.PublishNowResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExplainPostJob(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.publisher.v1.PublisherService/ExplainPostJob',
+            postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ExplainPostJobRequest.SerializeToString,
+            postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ExplainPostJobResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WatchPostJobs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/postflow.publisher.v1.PublisherService/WatchPostJobs',
+            postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.WatchPostJobsRequest.SerializeToString,
+            postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.WatchPostJobsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListDestinations(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.publisher.v1.PublisherService/ListDestinations',
+            postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ListDestinationsRequest.SerializeToString,
+            postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ListDestinationsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateDestination(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.publisher.v1.PublisherService/UpdateDestination',
+            postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.UpdateDestinationRequest.SerializeToString,
+            postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.UpdateDestinationResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -27,7 +27,10 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class PublisherServiceStub:
-    """PublisherService sends each post at most once, and reports what happened to it."""
+    """PublisherService sends each post at most once, and reports what happened to it.
+    For some seconds after its database was restored, CancelPostJobs, PublishNow, RetryPostJob and WithdrawContent answer
+    UNAVAILABLE `RECONCILING`: it is not known yet which posts may be out.
+    """
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -53,12 +56,14 @@ class PublisherServiceStub:
     CancelPostJobs: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.CancelPostJobsRequest, _publisher_service_pb2.CancelPostJobsResponse]
     """CancelPostJobs takes back posts that have not started. Each has an outcome of its own: CANCELED means that no
     attempt of this slot begins any more, even if its command or its SlotScheduled comes later; TOO_LATE means that the
-    post is being sent, may be out, or is out. A call that was not answered says nothing: repeat it.
+    post is being sent, may be out, or is out, or that RetryPostJob or PublishNow is about to send it. A call that was
+    not answered says nothing: repeat it.
     """
     PutHold: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.PutHoldRequest, _publisher_service_pb2.PutHoldResponse]
     """PutHold keeps posts from starting until ReleaseHold. Once it has answered, no attempt begins that the hold covers,
     except those that the response lists. FAILED_PRECONDITION `HOLD_SUPERSEDED` if a newer revision of the hold is
-    known; `HOLD_SCOPE_CHANGED` if the hold of this id covers something else.
+    known; `HOLD_SCOPE_CHANGED` if the hold of this id covers something else. INVALID_ARGUMENT without a reason, or with
+    an end in the past.
     """
     ReleaseHold: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.ReleaseHoldRequest, _publisher_service_pb2.ReleaseHoldResponse]
     """ReleaseHold ends a hold; posts that no other hold covers go out. NOT_FOUND `HOLD_NOT_FOUND` without a revision;
@@ -66,10 +71,42 @@ class PublisherServiceStub:
     """
     ListHolds: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.ListHoldsRequest, _publisher_service_pb2.ListHoldsResponse]
     """ListHolds pages through holds that are in force, oldest first."""
+    RetryPostJob: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.RetryPostJobRequest, _publisher_service_pb2.RetryPostJobResponse]
+    """RetryPostJob begins the next run of a post job that is FAILED or MISSED: it goes out at once, as far as approval,
+    holds, window, spacing and caps let it. NOT_FOUND `POST_JOB_NOT_FOUND`; FAILED_PRECONDITION
+    `POST_JOB_NOT_RETRYABLE` in any other state, `TARGET_REMOVED` when the draft has lost the target.
+    """
+    PublishNow: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.PublishNowRequest, _publisher_service_pb2.PublishNowResponse]
+    """PublishNow sends targets of a draft at once, with the content in the request. It passes over slot time, send window
+    and spacing, but never over approval, a hold, an open attempt, or, unless `over_cap`, a daily cap. Each target has an
+    outcome of its own. FAILED_PRECONDITION `NOT_APPROVED`, `CONTENT_WITHDRAWN`, and `REVISION_OUTDATED` when a newer
+    revision is known; INVALID_ARGUMENT when a target is not one of the draft.
+    """
+    ExplainPostJob: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.ExplainPostJobRequest, _publisher_service_pb2.ExplainPostJobResponse]
+    """ExplainPostJob says what keeps a post back: every check of a send, in the order in which they are made, by the code
+    that makes them. NOT_FOUND `POST_JOB_NOT_FOUND`.
+    """
+    WatchPostJobs: _grpc.UnaryStreamMultiCallable[_publisher_service_pb2.WatchPostJobsRequest, _publisher_service_pb2.WatchPostJobsResponse]
+    """WatchPostJobs streams post jobs as they change: first, without a resume token, all that have not ended, then each
+    after every change. An attempt is a change if it lasts, for more than a second as a rule. A job may be sent more than
+    once with the same content; the newest state always comes. Each message has a token with which a later call goes on
+    after it. OUT_OF_RANGE `RESUME_TOKEN_EXPIRED` when the token is older than what is kept: watch without one.
+    """
+    ListDestinations: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.ListDestinationsRequest, _publisher_service_pb2.ListDestinationsResponse]
+    """ListDestinations pages through the destinations of an organization or of an account, in the order of account,
+    channel and destination.
+    """
+    UpdateDestination: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.UpdateDestinationRequest, _publisher_service_pb2.UpdateDestinationResponse]
+    """UpdateDestination activates or deactivates a destination. Activating it forgets its failures and releases the posts
+    that wait for it. NOT_FOUND `DESTINATION_NOT_FOUND`; ABORTED `ETAG_MISMATCH`.
+    """
 
 @_typing.type_check_only
 class PublisherServiceAsyncStub(PublisherServiceStub):
-    """PublisherService sends each post at most once, and reports what happened to it."""
+    """PublisherService sends each post at most once, and reports what happened to it.
+    For some seconds after its database was restored, CancelPostJobs, PublishNow, RetryPostJob and WithdrawContent answer
+    UNAVAILABLE `RECONCILING`: it is not known yet which posts may be out.
+    """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetPostJob: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.GetPostJobRequest, _publisher_service_pb2.GetPostJobResponse]  # type: ignore[assignment]
@@ -92,12 +129,14 @@ class PublisherServiceAsyncStub(PublisherServiceStub):
     CancelPostJobs: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.CancelPostJobsRequest, _publisher_service_pb2.CancelPostJobsResponse]  # type: ignore[assignment]
     """CancelPostJobs takes back posts that have not started. Each has an outcome of its own: CANCELED means that no
     attempt of this slot begins any more, even if its command or its SlotScheduled comes later; TOO_LATE means that the
-    post is being sent, may be out, or is out. A call that was not answered says nothing: repeat it.
+    post is being sent, may be out, or is out, or that RetryPostJob or PublishNow is about to send it. A call that was
+    not answered says nothing: repeat it.
     """
     PutHold: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.PutHoldRequest, _publisher_service_pb2.PutHoldResponse]  # type: ignore[assignment]
     """PutHold keeps posts from starting until ReleaseHold. Once it has answered, no attempt begins that the hold covers,
     except those that the response lists. FAILED_PRECONDITION `HOLD_SUPERSEDED` if a newer revision of the hold is
-    known; `HOLD_SCOPE_CHANGED` if the hold of this id covers something else.
+    known; `HOLD_SCOPE_CHANGED` if the hold of this id covers something else. INVALID_ARGUMENT without a reason, or with
+    an end in the past.
     """
     ReleaseHold: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.ReleaseHoldRequest, _publisher_service_pb2.ReleaseHoldResponse]  # type: ignore[assignment]
     """ReleaseHold ends a hold; posts that no other hold covers go out. NOT_FOUND `HOLD_NOT_FOUND` without a revision;
@@ -105,9 +144,41 @@ class PublisherServiceAsyncStub(PublisherServiceStub):
     """
     ListHolds: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.ListHoldsRequest, _publisher_service_pb2.ListHoldsResponse]  # type: ignore[assignment]
     """ListHolds pages through holds that are in force, oldest first."""
+    RetryPostJob: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.RetryPostJobRequest, _publisher_service_pb2.RetryPostJobResponse]  # type: ignore[assignment]
+    """RetryPostJob begins the next run of a post job that is FAILED or MISSED: it goes out at once, as far as approval,
+    holds, window, spacing and caps let it. NOT_FOUND `POST_JOB_NOT_FOUND`; FAILED_PRECONDITION
+    `POST_JOB_NOT_RETRYABLE` in any other state, `TARGET_REMOVED` when the draft has lost the target.
+    """
+    PublishNow: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.PublishNowRequest, _publisher_service_pb2.PublishNowResponse]  # type: ignore[assignment]
+    """PublishNow sends targets of a draft at once, with the content in the request. It passes over slot time, send window
+    and spacing, but never over approval, a hold, an open attempt, or, unless `over_cap`, a daily cap. Each target has an
+    outcome of its own. FAILED_PRECONDITION `NOT_APPROVED`, `CONTENT_WITHDRAWN`, and `REVISION_OUTDATED` when a newer
+    revision is known; INVALID_ARGUMENT when a target is not one of the draft.
+    """
+    ExplainPostJob: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.ExplainPostJobRequest, _publisher_service_pb2.ExplainPostJobResponse]  # type: ignore[assignment]
+    """ExplainPostJob says what keeps a post back: every check of a send, in the order in which they are made, by the code
+    that makes them. NOT_FOUND `POST_JOB_NOT_FOUND`.
+    """
+    WatchPostJobs: _aio.UnaryStreamMultiCallable[_publisher_service_pb2.WatchPostJobsRequest, _publisher_service_pb2.WatchPostJobsResponse]  # type: ignore[assignment]
+    """WatchPostJobs streams post jobs as they change: first, without a resume token, all that have not ended, then each
+    after every change. An attempt is a change if it lasts, for more than a second as a rule. A job may be sent more than
+    once with the same content; the newest state always comes. Each message has a token with which a later call goes on
+    after it. OUT_OF_RANGE `RESUME_TOKEN_EXPIRED` when the token is older than what is kept: watch without one.
+    """
+    ListDestinations: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.ListDestinationsRequest, _publisher_service_pb2.ListDestinationsResponse]  # type: ignore[assignment]
+    """ListDestinations pages through the destinations of an organization or of an account, in the order of account,
+    channel and destination.
+    """
+    UpdateDestination: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.UpdateDestinationRequest, _publisher_service_pb2.UpdateDestinationResponse]  # type: ignore[assignment]
+    """UpdateDestination activates or deactivates a destination. Activating it forgets its failures and releases the posts
+    that wait for it. NOT_FOUND `DESTINATION_NOT_FOUND`; ABORTED `ETAG_MISMATCH`.
+    """
 
 class PublisherServiceServicer(metaclass=_abc_1.ABCMeta):
-    """PublisherService sends each post at most once, and reports what happened to it."""
+    """PublisherService sends each post at most once, and reports what happened to it.
+    For some seconds after its database was restored, CancelPostJobs, PublishNow, RetryPostJob and WithdrawContent answer
+    UNAVAILABLE `RECONCILING`: it is not known yet which posts may be out.
+    """
 
     @_abc_1.abstractmethod
     def GetPostJob(
@@ -158,7 +229,8 @@ class PublisherServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_publisher_service_pb2.CancelPostJobsResponse, _abc.Awaitable[_publisher_service_pb2.CancelPostJobsResponse]]:
         """CancelPostJobs takes back posts that have not started. Each has an outcome of its own: CANCELED means that no
         attempt of this slot begins any more, even if its command or its SlotScheduled comes later; TOO_LATE means that the
-        post is being sent, may be out, or is out. A call that was not answered says nothing: repeat it.
+        post is being sent, may be out, or is out, or that RetryPostJob or PublishNow is about to send it. A call that was
+        not answered says nothing: repeat it.
         """
 
     @_abc_1.abstractmethod
@@ -169,7 +241,8 @@ class PublisherServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_publisher_service_pb2.PutHoldResponse, _abc.Awaitable[_publisher_service_pb2.PutHoldResponse]]:
         """PutHold keeps posts from starting until ReleaseHold. Once it has answered, no attempt begins that the hold covers,
         except those that the response lists. FAILED_PRECONDITION `HOLD_SUPERSEDED` if a newer revision of the hold is
-        known; `HOLD_SCOPE_CHANGED` if the hold of this id covers something else.
+        known; `HOLD_SCOPE_CHANGED` if the hold of this id covers something else. INVALID_ARGUMENT without a reason, or with
+        an end in the past.
         """
 
     @_abc_1.abstractmethod
@@ -189,5 +262,70 @@ class PublisherServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_publisher_service_pb2.ListHoldsResponse, _abc.Awaitable[_publisher_service_pb2.ListHoldsResponse]]:
         """ListHolds pages through holds that are in force, oldest first."""
+
+    @_abc_1.abstractmethod
+    def RetryPostJob(
+        self,
+        request: _publisher_service_pb2.RetryPostJobRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_publisher_service_pb2.RetryPostJobResponse, _abc.Awaitable[_publisher_service_pb2.RetryPostJobResponse]]:
+        """RetryPostJob begins the next run of a post job that is FAILED or MISSED: it goes out at once, as far as approval,
+        holds, window, spacing and caps let it. NOT_FOUND `POST_JOB_NOT_FOUND`; FAILED_PRECONDITION
+        `POST_JOB_NOT_RETRYABLE` in any other state, `TARGET_REMOVED` when the draft has lost the target.
+        """
+
+    @_abc_1.abstractmethod
+    def PublishNow(
+        self,
+        request: _publisher_service_pb2.PublishNowRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_publisher_service_pb2.PublishNowResponse, _abc.Awaitable[_publisher_service_pb2.PublishNowResponse]]:
+        """PublishNow sends targets of a draft at once, with the content in the request. It passes over slot time, send window
+        and spacing, but never over approval, a hold, an open attempt, or, unless `over_cap`, a daily cap. Each target has an
+        outcome of its own. FAILED_PRECONDITION `NOT_APPROVED`, `CONTENT_WITHDRAWN`, and `REVISION_OUTDATED` when a newer
+        revision is known; INVALID_ARGUMENT when a target is not one of the draft.
+        """
+
+    @_abc_1.abstractmethod
+    def ExplainPostJob(
+        self,
+        request: _publisher_service_pb2.ExplainPostJobRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_publisher_service_pb2.ExplainPostJobResponse, _abc.Awaitable[_publisher_service_pb2.ExplainPostJobResponse]]:
+        """ExplainPostJob says what keeps a post back: every check of a send, in the order in which they are made, by the code
+        that makes them. NOT_FOUND `POST_JOB_NOT_FOUND`.
+        """
+
+    @_abc_1.abstractmethod
+    def WatchPostJobs(
+        self,
+        request: _publisher_service_pb2.WatchPostJobsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_publisher_service_pb2.WatchPostJobsResponse], _abc.AsyncIterator[_publisher_service_pb2.WatchPostJobsResponse]]:
+        """WatchPostJobs streams post jobs as they change: first, without a resume token, all that have not ended, then each
+        after every change. An attempt is a change if it lasts, for more than a second as a rule. A job may be sent more than
+        once with the same content; the newest state always comes. Each message has a token with which a later call goes on
+        after it. OUT_OF_RANGE `RESUME_TOKEN_EXPIRED` when the token is older than what is kept: watch without one.
+        """
+
+    @_abc_1.abstractmethod
+    def ListDestinations(
+        self,
+        request: _publisher_service_pb2.ListDestinationsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_publisher_service_pb2.ListDestinationsResponse, _abc.Awaitable[_publisher_service_pb2.ListDestinationsResponse]]:
+        """ListDestinations pages through the destinations of an organization or of an account, in the order of account,
+        channel and destination.
+        """
+
+    @_abc_1.abstractmethod
+    def UpdateDestination(
+        self,
+        request: _publisher_service_pb2.UpdateDestinationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_publisher_service_pb2.UpdateDestinationResponse, _abc.Awaitable[_publisher_service_pb2.UpdateDestinationResponse]]:
+        """UpdateDestination activates or deactivates a destination. Activating it forgets its failures and releases the posts
+        that wait for it. NOT_FOUND `DESTINATION_NOT_FOUND`; ABORTED `ETAG_MISMATCH`.
+        """
 
 def add_PublisherServiceServicer_to_server(servicer: PublisherServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -1,6 +1,8 @@
 import datetime
 
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from postflow.publisher.v1 import post_job_pb2 as _post_job_pb2
+from postflow.rules.v1 import rules_pb2 as _rules_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -20,7 +22,7 @@ SOCIAL_ACCOUNT_STATE_CONNECTED: SocialAccountState
 SOCIAL_ACCOUNT_STATE_DISCONNECTED: SocialAccountState
 
 class SocialAccount(_message.Message):
-    __slots__ = ("id", "provider", "external_account_id", "display_name", "channels", "state", "version", "create_time", "update_time", "state_reason", "error_message", "disconnect_time")
+    __slots__ = ("id", "provider", "external_account_id", "display_name", "channels", "state", "version", "create_time", "update_time", "state_reason", "error_message", "disconnect_time", "daily_caps", "etag")
     ID_FIELD_NUMBER: _ClassVar[int]
     PROVIDER_FIELD_NUMBER: _ClassVar[int]
     EXTERNAL_ACCOUNT_ID_FIELD_NUMBER: _ClassVar[int]
@@ -33,6 +35,8 @@ class SocialAccount(_message.Message):
     STATE_REASON_FIELD_NUMBER: _ClassVar[int]
     ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
     DISCONNECT_TIME_FIELD_NUMBER: _ClassVar[int]
+    DAILY_CAPS_FIELD_NUMBER: _ClassVar[int]
+    ETAG_FIELD_NUMBER: _ClassVar[int]
     id: str
     provider: str
     external_account_id: str
@@ -45,4 +49,14 @@ class SocialAccount(_message.Message):
     state_reason: str
     error_message: str
     disconnect_time: _timestamp_pb2.Timestamp
-    def __init__(self, id: _Optional[str] = ..., provider: _Optional[str] = ..., external_account_id: _Optional[str] = ..., display_name: _Optional[str] = ..., channels: _Optional[_Iterable[str]] = ..., state: _Optional[_Union[SocialAccountState, str]] = ..., version: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., state_reason: _Optional[str] = ..., error_message: _Optional[str] = ..., disconnect_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    daily_caps: _containers.RepeatedCompositeFieldContainer[DailyCap]
+    etag: str
+    def __init__(self, id: _Optional[str] = ..., provider: _Optional[str] = ..., external_account_id: _Optional[str] = ..., display_name: _Optional[str] = ..., channels: _Optional[_Iterable[str]] = ..., state: _Optional[_Union[SocialAccountState, str]] = ..., version: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., state_reason: _Optional[str] = ..., error_message: _Optional[str] = ..., disconnect_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., daily_caps: _Optional[_Iterable[_Union[DailyCap, _Mapping]]] = ..., etag: _Optional[str] = ...) -> None: ...
+
+class DailyCap(_message.Message):
+    __slots__ = ("action", "most")
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    MOST_FIELD_NUMBER: _ClassVar[int]
+    action: _post_job_pb2.Action
+    most: int
+    def __init__(self, action: _Optional[_Union[_post_job_pb2.Action, str]] = ..., most: _Optional[int] = ...) -> None: ...

@@ -22,11 +22,13 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from postflow.publisher.v1 import post_job_pb2 as postflow_dot_publisher_dot_v1_dot_post__job__pb2
 from postflow.publisher.v1 import social_account_pb2 as postflow_dot_publisher_dot_v1_dot_social__account__pb2
 from postflow.rules.v1 import rules_pb2 as postflow_dot_rules_dot_v1_dot_rules__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n2postflow/publisher/v1/social_account_service.proto\x12\x15postflow.publisher.v1\x1a*postflow/publisher/v1/social_account.proto\x1a\x1dpostflow/rules/v1/rules.proto\"\xa8\x03\n\x15\x43onnectAccountRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12\x32\n\x11social_account_id\x18\x02 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x0fsocialAccountId\x12$\n\x08provider\x18\x03 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01 @R\x08provider\x12\x39\n\x13\x65xternal_account_id\x18\x04 \x01(\tB\t\xf2\xaf\x19\x05\x08\x01 \xc8\x01R\x11\x65xternalAccountId\x12*\n\x0c\x64isplay_name\x18\x05 \x01(\tB\x07\xf2\xaf\x19\x03 \xc8\x01R\x0b\x64isplayName\x12&\n\x08\x63hannels\x18\x06 \x03(\tB\n\xf2\xaf\x19\x06\x18\x01 @H\x19R\x08\x63hannels\x12L\n\x0b\x63redentials\x18\x07 \x01(\x0b\x32\".postflow.publisher.v1.CredentialsB\x06\xf2\xaf\x19\x02\x08\x01R\x0b\x63redentials\x12%\n\nrequest_id\x18\x08 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\trequestId\";\n\x0b\x43redentials\x12,\n\x0c\x61\x63\x63\x65ss_token\x18\x01 \x01(\tB\t\xf2\xaf\x19\x05\x08\x01 \x80@R\x0b\x61\x63\x63\x65ssToken\"e\n\x16\x43onnectAccountResponse\x12K\n\x0esocial_account\x18\x01 \x01(\x0b\x32$.postflow.publisher.v1.SocialAccountR\rsocialAccount\"|\n\x11GetAccountRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12\x34\n\x11social_account_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0fsocialAccountId\"a\n\x12GetAccountResponse\x12K\n\x0esocial_account\x18\x01 \x01(\x0b\x32$.postflow.publisher.v1.SocialAccountR\rsocialAccount\"\x87\x02\n\x13ListAccountsRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12I\n\x06states\x18\x02 \x03(\x0e\x32).postflow.publisher.v1.SocialAccountStateB\x06\xf2\xaf\x19\x02H\x14R\x06states\x12\"\n\x08provider\x18\x03 \x01(\tB\x06\xf2\xaf\x19\x02 @R\x08provider\x12&\n\tpage_size\x18\x04 \x01(\x05\x42\t\xf2\xaf\x19\x05\x30\x00\x38\xc8\x01R\x08pageSize\x12&\n\npage_token\x18\x05 \x01(\tB\x07\xf2\xaf\x19\x03 \x80\x08R\tpageToken\"\x8d\x01\n\x14ListAccountsResponse\x12M\n\x0fsocial_accounts\x18\x01 \x03(\x0b\x32$.postflow.publisher.v1.SocialAccountR\x0esocialAccounts\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\xd1\x02\n\x14SocialAccountService\x12m\n\x0e\x43onnectAccount\x12,.postflow.publisher.v1.ConnectAccountRequest\x1a-.postflow.publisher.v1.ConnectAccountResponse\x12\x61\n\nGetAccount\x12(.postflow.publisher.v1.GetAccountRequest\x1a).postflow.publisher.v1.GetAccountResponse\x12g\n\x0cListAccounts\x12*.postflow.publisher.v1.ListAccountsRequest\x1a+.postflow.publisher.v1.ListAccountsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n2postflow/publisher/v1/social_account_service.proto\x12\x15postflow.publisher.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$postflow/publisher/v1/post_job.proto\x1a*postflow/publisher/v1/social_account.proto\x1a\x1dpostflow/rules/v1/rules.proto\"\xa8\x03\n\x15\x43onnectAccountRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12\x32\n\x11social_account_id\x18\x02 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x0fsocialAccountId\x12$\n\x08provider\x18\x03 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01 @R\x08provider\x12\x39\n\x13\x65xternal_account_id\x18\x04 \x01(\tB\t\xf2\xaf\x19\x05\x08\x01 \xc8\x01R\x11\x65xternalAccountId\x12*\n\x0c\x64isplay_name\x18\x05 \x01(\tB\x07\xf2\xaf\x19\x03 \xc8\x01R\x0b\x64isplayName\x12&\n\x08\x63hannels\x18\x06 \x03(\tB\n\xf2\xaf\x19\x06\x18\x01 @H\x19R\x08\x63hannels\x12L\n\x0b\x63redentials\x18\x07 \x01(\x0b\x32\".postflow.publisher.v1.CredentialsB\x06\xf2\xaf\x19\x02\x08\x01R\x0b\x63redentials\x12%\n\nrequest_id\x18\x08 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\trequestId\";\n\x0b\x43redentials\x12,\n\x0c\x61\x63\x63\x65ss_token\x18\x01 \x01(\tB\t\xf2\xaf\x19\x05\x08\x01 \x80@R\x0b\x61\x63\x63\x65ssToken\"e\n\x16\x43onnectAccountResponse\x12K\n\x0esocial_account\x18\x01 \x01(\x0b\x32$.postflow.publisher.v1.SocialAccountR\rsocialAccount\"|\n\x11GetAccountRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12\x34\n\x11social_account_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0fsocialAccountId\"a\n\x12GetAccountResponse\x12K\n\x0esocial_account\x18\x01 \x01(\x0b\x32$.postflow.publisher.v1.SocialAccountR\rsocialAccount\"\x87\x02\n\x13ListAccountsRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12I\n\x06states\x18\x02 \x03(\x0e\x32).postflow.publisher.v1.SocialAccountStateB\x06\xf2\xaf\x19\x02H\x14R\x06states\x12\"\n\x08provider\x18\x03 \x01(\tB\x06\xf2\xaf\x19\x02 @R\x08provider\x12&\n\tpage_size\x18\x04 \x01(\x05\x42\t\xf2\xaf\x19\x05\x30\x00\x38\xc8\x01R\x08pageSize\x12&\n\npage_token\x18\x05 \x01(\tB\x07\xf2\xaf\x19\x03 \x80\x08R\tpageToken\"\x8d\x01\n\x14ListAccountsResponse\x12M\n\x0fsocial_accounts\x18\x01 \x03(\x0b\x32$.postflow.publisher.v1.SocialAccountR\x0esocialAccounts\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xb2\x03\n\x14UpdateAccountRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12\x34\n\x11social_account_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0fsocialAccountId\x12/\n\x0c\x64isplay_name\x18\x03 \x01(\tB\x07\xf2\xaf\x19\x03 \xc8\x01H\x00R\x0b\x64isplayName\x88\x01\x01\x12>\n\x08\x63hannels\x18\x04 \x01(\x0b\x32\".postflow.publisher.v1.ChannelListR\x08\x63hannels\x12\x42\n\ndaily_caps\x18\x05 \x01(\x0b\x32#.postflow.publisher.v1.DailyCapListR\tdailyCaps\x12(\n\x10\x61llow_below_used\x18\x06 \x01(\x08R\x0e\x61llowBelowUsed\x12\x1a\n\x04\x65tag\x18\x07 \x01(\tB\x06\xf2\xaf\x19\x02 @R\x04\x65tag\x12%\n\nrequest_id\x18\x08 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\trequestIdB\x0f\n\r_display_name\"5\n\x0b\x43hannelList\x12&\n\x08\x63hannels\x18\x01 \x03(\tB\n\xf2\xaf\x19\x06\x18\x01 @H\x19R\x08\x63hannels\"V\n\x0c\x44\x61ilyCapList\x12\x46\n\ndaily_caps\x18\x01 \x03(\x0b\x32\x1f.postflow.publisher.v1.DailyCapB\x06\xf2\xaf\x19\x02H\nR\tdailyCaps\"d\n\x15UpdateAccountResponse\x12K\n\x0esocial_account\x18\x01 \x01(\x0b\x32$.postflow.publisher.v1.SocialAccountR\rsocialAccount\"\xc7\x01\n\x18\x44isconnectAccountRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12\x34\n\x11social_account_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0fsocialAccountId\x12\x1b\n\x04note\x18\x03 \x01(\tB\x07\xf2\xaf\x19\x03 \xf4\x03R\x04note\x12%\n\nrequest_id\x18\x04 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\trequestId\"\x9c\x01\n\x19\x44isconnectAccountResponse\x12K\n\x0esocial_account\x18\x01 \x01(\x0b\x32$.postflow.publisher.v1.SocialAccountR\rsocialAccount\x12\x32\n\x16in_flight_post_job_ids\x18\x02 \x03(\tR\x12inFlightPostJobIds\"\xcd\x03\n\x13ListActivityRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12\x34\n\x11social_account_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0fsocialAccountId\x12?\n\x07\x61\x63tions\x18\x03 \x03(\x0e\x32\x1d.postflow.publisher.v1.ActionB\x06\xf2\xaf\x19\x02H\x14R\x07\x61\x63tions\x12J\n\x08outcomes\x18\x04 \x03(\x0e\x32&.postflow.publisher.v1.ActivityOutcomeB\x06\xf2\xaf\x19\x02H\x14R\x08outcomes\x12\x39\n\nstart_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\tstartTime\x12\x35\n\x08\x65nd_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x07\x65ndTime\x12&\n\tpage_size\x18\x07 \x01(\x05\x42\t\xf2\xaf\x19\x05\x30\x00\x38\xc8\x01R\x08pageSize\x12&\n\npage_token\x18\x08 \x01(\tB\x07\xf2\xaf\x19\x03 \x80\x08R\tpageToken\"\x7f\n\x14ListActivityResponse\x12?\n\nactivities\x18\x01 \x03(\x0b\x32\x1f.postflow.publisher.v1.ActivityR\nactivities\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x82\x02\n\x08\x41\x63tivity\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x35\n\x06\x61\x63tion\x18\x02 \x01(\x0e\x32\x1d.postflow.publisher.v1.ActionR\x06\x61\x63tion\x12@\n\x07outcome\x18\x03 \x01(\x0e\x32&.postflow.publisher.v1.ActivityOutcomeR\x07outcome\x12\x1e\n\x0bpost_job_id\x18\x04 \x01(\tR\tpostJobId\x12\x10\n\x03run\x18\x05 \x01(\x05R\x03run\x12;\n\x0b\x63reate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\"z\n\x0fGetUsageRequest\x12\x31\n\x0forganization_id\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0eorganizationId\x12\x34\n\x11social_account_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x0fsocialAccountId\"\x84\x01\n\x10GetUsageResponse\x12\x1d\n\nlocal_date\x18\x01 \x01(\tR\tlocalDate\x12\x1b\n\ttime_zone\x18\x02 \x01(\tR\x08timeZone\x12\x34\n\x06usages\x18\x03 \x03(\x0b\x32\x1c.postflow.publisher.v1.UsageR\x06usages\"\xe7\x01\n\x05Usage\x12\x35\n\x06\x61\x63tion\x18\x01 \x01(\x0e\x32\x1d.postflow.publisher.v1.ActionR\x06\x61\x63tion\x12\x12\n\x04used\x18\x02 \x01(\x05R\x04used\x12\x15\n\x03\x63\x61p\x18\x03 \x01(\x05H\x00R\x03\x63\x61p\x88\x01\x01\x12\x1f\n\x0bis_override\x18\x04 \x01(\x08R\nisOverride\x12\x39\n\nreset_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\tresetTime\x12\x18\n\x07waiting\x18\x06 \x01(\x05R\x07waitingB\x06\n\x04_cap*\xcc\x01\n\x0f\x41\x63tivityOutcome\x12 \n\x1c\x41\x43TIVITY_OUTCOME_UNSPECIFIED\x10\x00\x12\x1c\n\x18\x41\x43TIVITY_OUTCOME_SUCCESS\x10\x01\x12\x1b\n\x17\x41\x43TIVITY_OUTCOME_FAILED\x10\x02\x12!\n\x1d\x41\x43TIVITY_OUTCOME_RATE_LIMITED\x10\x03\x12\x1c\n\x18\x41\x43TIVITY_OUTCOME_UNKNOWN\x10\x04\x12\x1b\n\x17\x41\x43TIVITY_OUTCOME_ABSENT\x10\x05\x32\xfb\x05\n\x14SocialAccountService\x12m\n\x0e\x43onnectAccount\x12,.postflow.publisher.v1.ConnectAccountRequest\x1a-.postflow.publisher.v1.ConnectAccountResponse\x12\x61\n\nGetAccount\x12(.postflow.publisher.v1.GetAccountRequest\x1a).postflow.publisher.v1.GetAccountResponse\x12g\n\x0cListAccounts\x12*.postflow.publisher.v1.ListAccountsRequest\x1a+.postflow.publisher.v1.ListAccountsResponse\x12j\n\rUpdateAccount\x12+.postflow.publisher.v1.UpdateAccountRequest\x1a,.postflow.publisher.v1.UpdateAccountResponse\x12v\n\x11\x44isconnectAccount\x12/.postflow.publisher.v1.DisconnectAccountRequest\x1a\x30.postflow.publisher.v1.DisconnectAccountResponse\x12g\n\x0cListActivity\x12*.postflow.publisher.v1.ListActivityRequest\x1a+.postflow.publisher.v1.ListActivityResponse\x12[\n\x08GetUsage\x12&.postflow.publisher.v1.GetUsageRequest\x1a\'.postflow.publisher.v1.GetUsageResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -65,20 +67,84 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTACCOUNTSREQUEST'].fields_by_name['page_size']._serialized_options = b'\362\257\031\0050\0008\310\001'
   _globals['_LISTACCOUNTSREQUEST'].fields_by_name['page_token']._loaded_options = None
   _globals['_LISTACCOUNTSREQUEST'].fields_by_name['page_token']._serialized_options = b'\362\257\031\003 \200\010'
-  _globals['_CONNECTACCOUNTREQUEST']._serialized_start=153
-  _globals['_CONNECTACCOUNTREQUEST']._serialized_end=577
-  _globals['_CREDENTIALS']._serialized_start=579
-  _globals['_CREDENTIALS']._serialized_end=638
-  _globals['_CONNECTACCOUNTRESPONSE']._serialized_start=640
-  _globals['_CONNECTACCOUNTRESPONSE']._serialized_end=741
-  _globals['_GETACCOUNTREQUEST']._serialized_start=743
-  _globals['_GETACCOUNTREQUEST']._serialized_end=867
-  _globals['_GETACCOUNTRESPONSE']._serialized_start=869
-  _globals['_GETACCOUNTRESPONSE']._serialized_end=966
-  _globals['_LISTACCOUNTSREQUEST']._serialized_start=969
-  _globals['_LISTACCOUNTSREQUEST']._serialized_end=1232
-  _globals['_LISTACCOUNTSRESPONSE']._serialized_start=1235
-  _globals['_LISTACCOUNTSRESPONSE']._serialized_end=1376
-  _globals['_SOCIALACCOUNTSERVICE']._serialized_start=1379
-  _globals['_SOCIALACCOUNTSERVICE']._serialized_end=1716
+  _globals['_UPDATEACCOUNTREQUEST'].fields_by_name['organization_id']._loaded_options = None
+  _globals['_UPDATEACCOUNTREQUEST'].fields_by_name['organization_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_UPDATEACCOUNTREQUEST'].fields_by_name['social_account_id']._loaded_options = None
+  _globals['_UPDATEACCOUNTREQUEST'].fields_by_name['social_account_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_UPDATEACCOUNTREQUEST'].fields_by_name['display_name']._loaded_options = None
+  _globals['_UPDATEACCOUNTREQUEST'].fields_by_name['display_name']._serialized_options = b'\362\257\031\003 \310\001'
+  _globals['_UPDATEACCOUNTREQUEST'].fields_by_name['etag']._loaded_options = None
+  _globals['_UPDATEACCOUNTREQUEST'].fields_by_name['etag']._serialized_options = b'\362\257\031\002 @'
+  _globals['_UPDATEACCOUNTREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_UPDATEACCOUNTREQUEST'].fields_by_name['request_id']._serialized_options = b'\362\257\031\002\020\001'
+  _globals['_CHANNELLIST'].fields_by_name['channels']._loaded_options = None
+  _globals['_CHANNELLIST'].fields_by_name['channels']._serialized_options = b'\362\257\031\006\030\001 @H\031'
+  _globals['_DAILYCAPLIST'].fields_by_name['daily_caps']._loaded_options = None
+  _globals['_DAILYCAPLIST'].fields_by_name['daily_caps']._serialized_options = b'\362\257\031\002H\n'
+  _globals['_DISCONNECTACCOUNTREQUEST'].fields_by_name['organization_id']._loaded_options = None
+  _globals['_DISCONNECTACCOUNTREQUEST'].fields_by_name['organization_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_DISCONNECTACCOUNTREQUEST'].fields_by_name['social_account_id']._loaded_options = None
+  _globals['_DISCONNECTACCOUNTREQUEST'].fields_by_name['social_account_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_DISCONNECTACCOUNTREQUEST'].fields_by_name['note']._loaded_options = None
+  _globals['_DISCONNECTACCOUNTREQUEST'].fields_by_name['note']._serialized_options = b'\362\257\031\003 \364\003'
+  _globals['_DISCONNECTACCOUNTREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_DISCONNECTACCOUNTREQUEST'].fields_by_name['request_id']._serialized_options = b'\362\257\031\002\020\001'
+  _globals['_LISTACTIVITYREQUEST'].fields_by_name['organization_id']._loaded_options = None
+  _globals['_LISTACTIVITYREQUEST'].fields_by_name['organization_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_LISTACTIVITYREQUEST'].fields_by_name['social_account_id']._loaded_options = None
+  _globals['_LISTACTIVITYREQUEST'].fields_by_name['social_account_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_LISTACTIVITYREQUEST'].fields_by_name['actions']._loaded_options = None
+  _globals['_LISTACTIVITYREQUEST'].fields_by_name['actions']._serialized_options = b'\362\257\031\002H\024'
+  _globals['_LISTACTIVITYREQUEST'].fields_by_name['outcomes']._loaded_options = None
+  _globals['_LISTACTIVITYREQUEST'].fields_by_name['outcomes']._serialized_options = b'\362\257\031\002H\024'
+  _globals['_LISTACTIVITYREQUEST'].fields_by_name['page_size']._loaded_options = None
+  _globals['_LISTACTIVITYREQUEST'].fields_by_name['page_size']._serialized_options = b'\362\257\031\0050\0008\310\001'
+  _globals['_LISTACTIVITYREQUEST'].fields_by_name['page_token']._loaded_options = None
+  _globals['_LISTACTIVITYREQUEST'].fields_by_name['page_token']._serialized_options = b'\362\257\031\003 \200\010'
+  _globals['_GETUSAGEREQUEST'].fields_by_name['organization_id']._loaded_options = None
+  _globals['_GETUSAGEREQUEST'].fields_by_name['organization_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_GETUSAGEREQUEST'].fields_by_name['social_account_id']._loaded_options = None
+  _globals['_GETUSAGEREQUEST'].fields_by_name['social_account_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_ACTIVITYOUTCOME']._serialized_start=3840
+  _globals['_ACTIVITYOUTCOME']._serialized_end=4044
+  _globals['_CONNECTACCOUNTREQUEST']._serialized_start=224
+  _globals['_CONNECTACCOUNTREQUEST']._serialized_end=648
+  _globals['_CREDENTIALS']._serialized_start=650
+  _globals['_CREDENTIALS']._serialized_end=709
+  _globals['_CONNECTACCOUNTRESPONSE']._serialized_start=711
+  _globals['_CONNECTACCOUNTRESPONSE']._serialized_end=812
+  _globals['_GETACCOUNTREQUEST']._serialized_start=814
+  _globals['_GETACCOUNTREQUEST']._serialized_end=938
+  _globals['_GETACCOUNTRESPONSE']._serialized_start=940
+  _globals['_GETACCOUNTRESPONSE']._serialized_end=1037
+  _globals['_LISTACCOUNTSREQUEST']._serialized_start=1040
+  _globals['_LISTACCOUNTSREQUEST']._serialized_end=1303
+  _globals['_LISTACCOUNTSRESPONSE']._serialized_start=1306
+  _globals['_LISTACCOUNTSRESPONSE']._serialized_end=1447
+  _globals['_UPDATEACCOUNTREQUEST']._serialized_start=1450
+  _globals['_UPDATEACCOUNTREQUEST']._serialized_end=1884
+  _globals['_CHANNELLIST']._serialized_start=1886
+  _globals['_CHANNELLIST']._serialized_end=1939
+  _globals['_DAILYCAPLIST']._serialized_start=1941
+  _globals['_DAILYCAPLIST']._serialized_end=2027
+  _globals['_UPDATEACCOUNTRESPONSE']._serialized_start=2029
+  _globals['_UPDATEACCOUNTRESPONSE']._serialized_end=2129
+  _globals['_DISCONNECTACCOUNTREQUEST']._serialized_start=2132
+  _globals['_DISCONNECTACCOUNTREQUEST']._serialized_end=2331
+  _globals['_DISCONNECTACCOUNTRESPONSE']._serialized_start=2334
+  _globals['_DISCONNECTACCOUNTRESPONSE']._serialized_end=2490
+  _globals['_LISTACTIVITYREQUEST']._serialized_start=2493
+  _globals['_LISTACTIVITYREQUEST']._serialized_end=2954
+  _globals['_LISTACTIVITYRESPONSE']._serialized_start=2956
+  _globals['_LISTACTIVITYRESPONSE']._serialized_end=3083
+  _globals['_ACTIVITY']._serialized_start=3086
+  _globals['_ACTIVITY']._serialized_end=3344
+  _globals['_GETUSAGEREQUEST']._serialized_start=3346
+  _globals['_GETUSAGEREQUEST']._serialized_end=3468
+  _globals['_GETUSAGERESPONSE']._serialized_start=3471
+  _globals['_GETUSAGERESPONSE']._serialized_end=3603
+  _globals['_USAGE']._serialized_start=3606
+  _globals['_USAGE']._serialized_end=3837
+  _globals['_SOCIALACCOUNTSERVICE']._serialized_start=4047
+  _globals['_SOCIALACCOUNTSERVICE']._serialized_end=4810
 # @@protoc_insertion_point(module_scope)

@@ -50,6 +50,26 @@ class SocialAccountServiceStub:
                 request_serializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.ListAccountsRequest.SerializeToString,
                 response_deserializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.ListAccountsResponse.FromString,
                 _registered_method=True)
+        self.UpdateAccount = channel.unary_unary(
+                '/postflow.publisher.v1.SocialAccountService/UpdateAccount',
+                request_serializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.UpdateAccountRequest.SerializeToString,
+                response_deserializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.UpdateAccountResponse.FromString,
+                _registered_method=True)
+        self.DisconnectAccount = channel.unary_unary(
+                '/postflow.publisher.v1.SocialAccountService/DisconnectAccount',
+                request_serializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.DisconnectAccountRequest.SerializeToString,
+                response_deserializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.DisconnectAccountResponse.FromString,
+                _registered_method=True)
+        self.ListActivity = channel.unary_unary(
+                '/postflow.publisher.v1.SocialAccountService/ListActivity',
+                request_serializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.ListActivityRequest.SerializeToString,
+                response_deserializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.ListActivityResponse.FromString,
+                _registered_method=True)
+        self.GetUsage = channel.unary_unary(
+                '/postflow.publisher.v1.SocialAccountService/GetUsage',
+                request_serializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.GetUsageRequest.SerializeToString,
+                response_deserializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.GetUsageResponse.FromString,
+                _registered_method=True)
 
 
 class SocialAccountServiceServicer:
@@ -81,6 +101,38 @@ class SocialAccountServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def UpdateAccount(self, request, context):
+        """UpdateAccount changes the name, the channels or the daily caps of an account; what is absent stays. NOT_FOUND
+        `ACCOUNT_NOT_FOUND`; ABORTED `ETAG_MISMATCH`; FAILED_PRECONDITION `CAP_BELOW_USED` when a cap is below what is used
+        today, unless `allow_below_used`; `CHANNEL_IN_USE` when posts that have not ended use a channel that would go.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DisconnectAccount(self, request, context):
+        """DisconnectAccount erases the credentials of an account: after the answer no attempt begins with them, except those
+        that the response lists. Posts that wait for the account are BLOCKED until it is connected again. NOT_FOUND
+        `ACCOUNT_NOT_FOUND`. Of an account that is disconnected already, only the credentials are erased.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListActivity(self, request, context):
+        """ListActivity pages through what an account has sent or tried to send, newest first. NOT_FOUND `ACCOUNT_NOT_FOUND`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetUsage(self, request, context):
+        """GetUsage returns how much of each daily cap of an account is used. NOT_FOUND `ACCOUNT_NOT_FOUND`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_SocialAccountServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -98,6 +150,26 @@ def add_SocialAccountServiceServicer_to_server(servicer, server):
                     servicer.ListAccounts,
                     request_deserializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.ListAccountsRequest.FromString,
                     response_serializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.ListAccountsResponse.SerializeToString,
+            ),
+            'UpdateAccount': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateAccount,
+                    request_deserializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.UpdateAccountRequest.FromString,
+                    response_serializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.UpdateAccountResponse.SerializeToString,
+            ),
+            'DisconnectAccount': grpc.unary_unary_rpc_method_handler(
+                    servicer.DisconnectAccount,
+                    request_deserializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.DisconnectAccountRequest.FromString,
+                    response_serializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.DisconnectAccountResponse.SerializeToString,
+            ),
+            'ListActivity': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListActivity,
+                    request_deserializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.ListActivityRequest.FromString,
+                    response_serializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.ListActivityResponse.SerializeToString,
+            ),
+            'GetUsage': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetUsage,
+                    request_deserializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.GetUsageRequest.FromString,
+                    response_serializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.GetUsageResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -182,6 +254,114 @@ class SocialAccountService:
             '/postflow.publisher.v1.SocialAccountService/ListAccounts',
             postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.ListAccountsRequest.SerializeToString,
             postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.ListAccountsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateAccount(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.publisher.v1.SocialAccountService/UpdateAccount',
+            postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.UpdateAccountRequest.SerializeToString,
+            postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.UpdateAccountResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DisconnectAccount(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.publisher.v1.SocialAccountService/DisconnectAccount',
+            postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.DisconnectAccountRequest.SerializeToString,
+            postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.DisconnectAccountResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListActivity(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.publisher.v1.SocialAccountService/ListActivity',
+            postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.ListActivityRequest.SerializeToString,
+            postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.ListActivityResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetUsage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.publisher.v1.SocialAccountService/GetUsage',
+            postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.GetUsageRequest.SerializeToString,
+            postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.GetUsageResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -44,6 +44,20 @@ class SocialAccountServiceStub:
     """GetAccount returns an account, without its credentials. NOT_FOUND `ACCOUNT_NOT_FOUND`."""
     ListAccounts: _grpc.UnaryUnaryMultiCallable[_social_account_service_pb2.ListAccountsRequest, _social_account_service_pb2.ListAccountsResponse]
     """ListAccounts pages through the accounts of an organization, in the order of their ids."""
+    UpdateAccount: _grpc.UnaryUnaryMultiCallable[_social_account_service_pb2.UpdateAccountRequest, _social_account_service_pb2.UpdateAccountResponse]
+    """UpdateAccount changes the name, the channels or the daily caps of an account; what is absent stays. NOT_FOUND
+    `ACCOUNT_NOT_FOUND`; ABORTED `ETAG_MISMATCH`; FAILED_PRECONDITION `CAP_BELOW_USED` when a cap is below what is used
+    today, unless `allow_below_used`; `CHANNEL_IN_USE` when posts that have not ended use a channel that would go.
+    """
+    DisconnectAccount: _grpc.UnaryUnaryMultiCallable[_social_account_service_pb2.DisconnectAccountRequest, _social_account_service_pb2.DisconnectAccountResponse]
+    """DisconnectAccount erases the credentials of an account: after the answer no attempt begins with them, except those
+    that the response lists. Posts that wait for the account are BLOCKED until it is connected again. NOT_FOUND
+    `ACCOUNT_NOT_FOUND`. Of an account that is disconnected already, only the credentials are erased.
+    """
+    ListActivity: _grpc.UnaryUnaryMultiCallable[_social_account_service_pb2.ListActivityRequest, _social_account_service_pb2.ListActivityResponse]
+    """ListActivity pages through what an account has sent or tried to send, newest first. NOT_FOUND `ACCOUNT_NOT_FOUND`."""
+    GetUsage: _grpc.UnaryUnaryMultiCallable[_social_account_service_pb2.GetUsageRequest, _social_account_service_pb2.GetUsageResponse]
+    """GetUsage returns how much of each daily cap of an account is used. NOT_FOUND `ACCOUNT_NOT_FOUND`."""
 
 @_typing.type_check_only
 class SocialAccountServiceAsyncStub(SocialAccountServiceStub):
@@ -61,6 +75,20 @@ class SocialAccountServiceAsyncStub(SocialAccountServiceStub):
     """GetAccount returns an account, without its credentials. NOT_FOUND `ACCOUNT_NOT_FOUND`."""
     ListAccounts: _aio.UnaryUnaryMultiCallable[_social_account_service_pb2.ListAccountsRequest, _social_account_service_pb2.ListAccountsResponse]  # type: ignore[assignment]
     """ListAccounts pages through the accounts of an organization, in the order of their ids."""
+    UpdateAccount: _aio.UnaryUnaryMultiCallable[_social_account_service_pb2.UpdateAccountRequest, _social_account_service_pb2.UpdateAccountResponse]  # type: ignore[assignment]
+    """UpdateAccount changes the name, the channels or the daily caps of an account; what is absent stays. NOT_FOUND
+    `ACCOUNT_NOT_FOUND`; ABORTED `ETAG_MISMATCH`; FAILED_PRECONDITION `CAP_BELOW_USED` when a cap is below what is used
+    today, unless `allow_below_used`; `CHANNEL_IN_USE` when posts that have not ended use a channel that would go.
+    """
+    DisconnectAccount: _aio.UnaryUnaryMultiCallable[_social_account_service_pb2.DisconnectAccountRequest, _social_account_service_pb2.DisconnectAccountResponse]  # type: ignore[assignment]
+    """DisconnectAccount erases the credentials of an account: after the answer no attempt begins with them, except those
+    that the response lists. Posts that wait for the account are BLOCKED until it is connected again. NOT_FOUND
+    `ACCOUNT_NOT_FOUND`. Of an account that is disconnected already, only the credentials are erased.
+    """
+    ListActivity: _aio.UnaryUnaryMultiCallable[_social_account_service_pb2.ListActivityRequest, _social_account_service_pb2.ListActivityResponse]  # type: ignore[assignment]
+    """ListActivity pages through what an account has sent or tried to send, newest first. NOT_FOUND `ACCOUNT_NOT_FOUND`."""
+    GetUsage: _aio.UnaryUnaryMultiCallable[_social_account_service_pb2.GetUsageRequest, _social_account_service_pb2.GetUsageResponse]  # type: ignore[assignment]
+    """GetUsage returns how much of each daily cap of an account is used. NOT_FOUND `ACCOUNT_NOT_FOUND`."""
 
 class SocialAccountServiceServicer(metaclass=_abc_1.ABCMeta):
     """SocialAccountService stores the accounts that post, and their credentials."""
@@ -93,5 +121,43 @@ class SocialAccountServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_social_account_service_pb2.ListAccountsResponse, _abc.Awaitable[_social_account_service_pb2.ListAccountsResponse]]:
         """ListAccounts pages through the accounts of an organization, in the order of their ids."""
+
+    @_abc_1.abstractmethod
+    def UpdateAccount(
+        self,
+        request: _social_account_service_pb2.UpdateAccountRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_social_account_service_pb2.UpdateAccountResponse, _abc.Awaitable[_social_account_service_pb2.UpdateAccountResponse]]:
+        """UpdateAccount changes the name, the channels or the daily caps of an account; what is absent stays. NOT_FOUND
+        `ACCOUNT_NOT_FOUND`; ABORTED `ETAG_MISMATCH`; FAILED_PRECONDITION `CAP_BELOW_USED` when a cap is below what is used
+        today, unless `allow_below_used`; `CHANNEL_IN_USE` when posts that have not ended use a channel that would go.
+        """
+
+    @_abc_1.abstractmethod
+    def DisconnectAccount(
+        self,
+        request: _social_account_service_pb2.DisconnectAccountRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_social_account_service_pb2.DisconnectAccountResponse, _abc.Awaitable[_social_account_service_pb2.DisconnectAccountResponse]]:
+        """DisconnectAccount erases the credentials of an account: after the answer no attempt begins with them, except those
+        that the response lists. Posts that wait for the account are BLOCKED until it is connected again. NOT_FOUND
+        `ACCOUNT_NOT_FOUND`. Of an account that is disconnected already, only the credentials are erased.
+        """
+
+    @_abc_1.abstractmethod
+    def ListActivity(
+        self,
+        request: _social_account_service_pb2.ListActivityRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_social_account_service_pb2.ListActivityResponse, _abc.Awaitable[_social_account_service_pb2.ListActivityResponse]]:
+        """ListActivity pages through what an account has sent or tried to send, newest first. NOT_FOUND `ACCOUNT_NOT_FOUND`."""
+
+    @_abc_1.abstractmethod
+    def GetUsage(
+        self,
+        request: _social_account_service_pb2.GetUsageRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_social_account_service_pb2.GetUsageResponse, _abc.Awaitable[_social_account_service_pb2.GetUsageResponse]]:
+        """GetUsage returns how much of each daily cap of an account is used. NOT_FOUND `ACCOUNT_NOT_FOUND`."""
 
 def add_SocialAccountServiceServicer_to_server(servicer: SocialAccountServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

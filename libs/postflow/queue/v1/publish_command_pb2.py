@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from postflow.target.v1 import target_pb2 as postflow_dot_target_dot_v1_dot_target__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'postflow/queue/v1/publish_command.proto\x12\x11postflow.queue.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fpostflow/target/v1/target.proto\"\x8e\x04\n\x0ePublishCommand\x12\'\n\x0forganization_id\x18\x01 \x01(\tR\x0eorganizationId\x12\x17\n\x07slot_id\x18\x02 \x01(\tR\x06slotId\x12#\n\rslot_revision\x18\x03 \x01(\x03R\x0cslotRevision\x12\x1a\n\x08\x65mission\x18\x04 \x01(\x05R\x08\x65mission\x12\x19\n\x08\x64raft_id\x18\x05 \x01(\tR\x07\x64raftId\x12\x32\n\x06target\x18\x06 \x01(\x0b\x32\x1a.postflow.target.v1.TargetR\x06target\x12?\n\rschedule_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0cscheduleTime\x12\x37\n\tnot_after\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x08notAfter\x12)\n\x10\x63ontent_revision\x18\t \x01(\x03R\x0f\x63ontentRevision\x12!\n\x0cmax_attempts\x18\n \x01(\x05R\x0bmaxAttempts\x12 \n\x0btraceparent\x18\x0b \x01(\tR\x0btraceparent\x12#\n\rslot_sequence\x18\x0c \x01(\x03R\x0cslotSequence\x12\x1b\n\ttime_zone\x18\r \x01(\tR\x08timeZoneb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'postflow/queue/v1/publish_command.proto\x12\x11postflow.queue.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fpostflow/target/v1/target.proto\"\xe2\x04\n\x0ePublishCommand\x12\'\n\x0forganization_id\x18\x01 \x01(\tR\x0eorganizationId\x12\x17\n\x07slot_id\x18\x02 \x01(\tR\x06slotId\x12#\n\rslot_revision\x18\x03 \x01(\x03R\x0cslotRevision\x12\x1a\n\x08\x65mission\x18\x04 \x01(\x05R\x08\x65mission\x12\x19\n\x08\x64raft_id\x18\x05 \x01(\tR\x07\x64raftId\x12\x32\n\x06target\x18\x06 \x01(\x0b\x32\x1a.postflow.target.v1.TargetR\x06target\x12?\n\rschedule_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0cscheduleTime\x12\x37\n\tnot_after\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x08notAfter\x12)\n\x10\x63ontent_revision\x18\t \x01(\x03R\x0f\x63ontentRevision\x12!\n\x0cmax_attempts\x18\n \x01(\x05R\x0bmaxAttempts\x12 \n\x0btraceparent\x18\x0b \x01(\tR\x0btraceparent\x12#\n\rslot_sequence\x18\x0c \x01(\x03R\x0cslotSequence\x12\x1b\n\ttime_zone\x18\r \x01(\tR\x08timeZone\x12*\n\x11known_job_version\x18\x0e \x01(\x03R\x0fknownJobVersion\x12&\n\x0fknown_job_state\x18\x0f \x01(\tR\rknownJobStateb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,5 +34,5 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'postflow.queue.v1.publish_c
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_PUBLISHCOMMAND']._serialized_start=129
-  _globals['_PUBLISHCOMMAND']._serialized_end=655
+  _globals['_PUBLISHCOMMAND']._serialized_end=739
 # @@protoc_insertion_point(module_scope)

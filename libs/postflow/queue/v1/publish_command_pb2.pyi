@@ -10,7 +10,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class PublishCommand(_message.Message):
-    __slots__ = ("organization_id", "slot_id", "slot_revision", "emission", "draft_id", "target", "schedule_time", "not_after", "content_revision", "max_attempts", "traceparent", "slot_sequence", "time_zone")
+    __slots__ = ("organization_id", "slot_id", "slot_revision", "emission", "draft_id", "target", "schedule_time", "not_after", "content_revision", "max_attempts", "traceparent", "slot_sequence", "time_zone", "known_job_version", "known_job_state")
     ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
     SLOT_ID_FIELD_NUMBER: _ClassVar[int]
     SLOT_REVISION_FIELD_NUMBER: _ClassVar[int]
@@ -24,6 +24,8 @@ class PublishCommand(_message.Message):
     TRACEPARENT_FIELD_NUMBER: _ClassVar[int]
     SLOT_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     TIME_ZONE_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_JOB_VERSION_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_JOB_STATE_FIELD_NUMBER: _ClassVar[int]
     organization_id: str
     slot_id: str
     slot_revision: int
@@ -37,4 +39,6 @@ class PublishCommand(_message.Message):
     traceparent: str
     slot_sequence: int
     time_zone: str
-    def __init__(self, organization_id: _Optional[str] = ..., slot_id: _Optional[str] = ..., slot_revision: _Optional[int] = ..., emission: _Optional[int] = ..., draft_id: _Optional[str] = ..., target: _Optional[_Union[_target_pb2.Target, _Mapping]] = ..., schedule_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., not_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., content_revision: _Optional[int] = ..., max_attempts: _Optional[int] = ..., traceparent: _Optional[str] = ..., slot_sequence: _Optional[int] = ..., time_zone: _Optional[str] = ...) -> None: ...
+    known_job_version: int
+    known_job_state: str
+    def __init__(self, organization_id: _Optional[str] = ..., slot_id: _Optional[str] = ..., slot_revision: _Optional[int] = ..., emission: _Optional[int] = ..., draft_id: _Optional[str] = ..., target: _Optional[_Union[_target_pb2.Target, _Mapping]] = ..., schedule_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., not_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., content_revision: _Optional[int] = ..., max_attempts: _Optional[int] = ..., traceparent: _Optional[str] = ..., slot_sequence: _Optional[int] = ..., time_zone: _Optional[str] = ..., known_job_version: _Optional[int] = ..., known_job_state: _Optional[str] = ...) -> None: ...

@@ -84,8 +84,8 @@ class QueueServiceStub:
     DISPATCHED slot is first taken back from Publisher. NOT_FOUND `SLOT_NOT_FOUND`. FAILED_PRECONDITION
     `SLOT_NOT_LIVE` when it has ended; `SLOT_TAKEN` when a live slot lies within a minute of the time;
     `SLOT_NOT_SCHEDULED` when the slot to move before is DISPATCHED or has a time that was chosen;
-    `TOO_LATE` when it is being sent or may be out; `NO_SCHEDULE`, `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED` and
-    `UNKNOWN_TIME_ZONE` as for AddToQueue, when the slot has to move to a new slot time. ABORTED `ETAG_MISMATCH`.
+    `TOO_LATE` when it is being sent, also by PublishNow, or may be out; `NO_SCHEDULE`, `SCHEDULE_DISABLED`,
+    `HORIZON_EXHAUSTED` and `UNKNOWN_TIME_ZONE` as for AddToQueue, when the slot has to move to a new slot time. ABORTED `ETAG_MISMATCH`.
     UNAVAILABLE `TAKE_BACK_PENDING` when Publisher does not answer: repeat the call; `SCHEDULE_CHANGING` as for
     AddToQueue.
     """
@@ -94,7 +94,7 @@ class QueueServiceStub:
     from Publisher; once the call has answered OK, nothing is sent for it. With `close_gap` the later slots move up by
     one slot time, except those with times that callers chose. Removing a CANCELED slot again changes nothing.
     NOT_FOUND `SLOT_NOT_FOUND`. FAILED_PRECONDITION `SLOT_NOT_LIVE` when it has ended otherwise; `TOO_LATE` when it is
-    being sent or may be out (the metadata names the post). ABORTED `ETAG_MISMATCH`. UNAVAILABLE `TAKE_BACK_PENDING`
+    being sent, also by PublishNow, or may be out (the metadata names the post). ABORTED `ETAG_MISMATCH`. UNAVAILABLE `TAKE_BACK_PENDING`
     when Publisher does not answer: repeat the call.
     """
     ClearQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.ClearQueueRequest, _queue_service_pb2.ClearQueueResponse]
@@ -198,8 +198,8 @@ class QueueServiceAsyncStub(QueueServiceStub):
     DISPATCHED slot is first taken back from Publisher. NOT_FOUND `SLOT_NOT_FOUND`. FAILED_PRECONDITION
     `SLOT_NOT_LIVE` when it has ended; `SLOT_TAKEN` when a live slot lies within a minute of the time;
     `SLOT_NOT_SCHEDULED` when the slot to move before is DISPATCHED or has a time that was chosen;
-    `TOO_LATE` when it is being sent or may be out; `NO_SCHEDULE`, `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED` and
-    `UNKNOWN_TIME_ZONE` as for AddToQueue, when the slot has to move to a new slot time. ABORTED `ETAG_MISMATCH`.
+    `TOO_LATE` when it is being sent, also by PublishNow, or may be out; `NO_SCHEDULE`, `SCHEDULE_DISABLED`,
+    `HORIZON_EXHAUSTED` and `UNKNOWN_TIME_ZONE` as for AddToQueue, when the slot has to move to a new slot time. ABORTED `ETAG_MISMATCH`.
     UNAVAILABLE `TAKE_BACK_PENDING` when Publisher does not answer: repeat the call; `SCHEDULE_CHANGING` as for
     AddToQueue.
     """
@@ -208,7 +208,7 @@ class QueueServiceAsyncStub(QueueServiceStub):
     from Publisher; once the call has answered OK, nothing is sent for it. With `close_gap` the later slots move up by
     one slot time, except those with times that callers chose. Removing a CANCELED slot again changes nothing.
     NOT_FOUND `SLOT_NOT_FOUND`. FAILED_PRECONDITION `SLOT_NOT_LIVE` when it has ended otherwise; `TOO_LATE` when it is
-    being sent or may be out (the metadata names the post). ABORTED `ETAG_MISMATCH`. UNAVAILABLE `TAKE_BACK_PENDING`
+    being sent, also by PublishNow, or may be out (the metadata names the post). ABORTED `ETAG_MISMATCH`. UNAVAILABLE `TAKE_BACK_PENDING`
     when Publisher does not answer: repeat the call.
     """
     ClearQueue: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.ClearQueueRequest, _queue_service_pb2.ClearQueueResponse]  # type: ignore[assignment]
@@ -363,8 +363,8 @@ class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
         DISPATCHED slot is first taken back from Publisher. NOT_FOUND `SLOT_NOT_FOUND`. FAILED_PRECONDITION
         `SLOT_NOT_LIVE` when it has ended; `SLOT_TAKEN` when a live slot lies within a minute of the time;
         `SLOT_NOT_SCHEDULED` when the slot to move before is DISPATCHED or has a time that was chosen;
-        `TOO_LATE` when it is being sent or may be out; `NO_SCHEDULE`, `SCHEDULE_DISABLED`, `HORIZON_EXHAUSTED` and
-        `UNKNOWN_TIME_ZONE` as for AddToQueue, when the slot has to move to a new slot time. ABORTED `ETAG_MISMATCH`.
+        `TOO_LATE` when it is being sent, also by PublishNow, or may be out; `NO_SCHEDULE`, `SCHEDULE_DISABLED`,
+        `HORIZON_EXHAUSTED` and `UNKNOWN_TIME_ZONE` as for AddToQueue, when the slot has to move to a new slot time. ABORTED `ETAG_MISMATCH`.
         UNAVAILABLE `TAKE_BACK_PENDING` when Publisher does not answer: repeat the call; `SCHEDULE_CHANGING` as for
         AddToQueue.
         """
@@ -379,7 +379,7 @@ class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
         from Publisher; once the call has answered OK, nothing is sent for it. With `close_gap` the later slots move up by
         one slot time, except those with times that callers chose. Removing a CANCELED slot again changes nothing.
         NOT_FOUND `SLOT_NOT_FOUND`. FAILED_PRECONDITION `SLOT_NOT_LIVE` when it has ended otherwise; `TOO_LATE` when it is
-        being sent or may be out (the metadata names the post). ABORTED `ETAG_MISMATCH`. UNAVAILABLE `TAKE_BACK_PENDING`
+        being sent, also by PublishNow, or may be out (the metadata names the post). ABORTED `ETAG_MISMATCH`. UNAVAILABLE `TAKE_BACK_PENDING`
         when Publisher does not answer: repeat the call.
         """
 
