@@ -1,6 +1,6 @@
 import pytest
 
-from channels import KNOWN, UnknownChannel, normalise
+from channels import KNOWN, Action, UnknownChannel, action_of, normalise
 
 
 @pytest.mark.parametrize("name", KNOWN)
@@ -28,3 +28,17 @@ def test_an_unknown_channel_is_refused_with_the_list_of_known_ones(name: str) ->
         normalise(name)
     assert all(known in str(caught.value) for known in KNOWN)
     assert caught.value.name == name
+
+
+def test_only_what_goes_to_one_person_is_outreach() -> None:
+    outreach = {channel: action_of(channel, "someone") for channel in KNOWN if action_of(channel) is not Action.POST}
+    assert outreach == {
+        "email": Action.EMAIL,
+        "linkedin_connection": Action.CONNECTION_REQUEST,
+        "linkedin_inmail": Action.INMAIL,
+        "linkedin_message": Action.MESSAGE,
+    }
+
+
+def test_a_channel_of_a_newer_release_counts_as_a_post() -> None:
+    assert action_of("holograms") is Action.POST
