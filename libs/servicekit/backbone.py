@@ -108,8 +108,7 @@ class Backbone:
 
     def operations(
         self,
-        events: EventConsumer,
-        *,
+        *events: EventConsumer,
         numbers: Numbers | None = None,
         redrivers: Mapping[str, Redriver] | None = None,
     ) -> Operations:
@@ -121,7 +120,7 @@ class Backbone:
             clock=self.clock,
             system=self.system,
             dead_letters=self.dead_letters,
-            consumers=[events.applier],
+            consumers=[each.applier for each in events],
             redrivers=redrivers,
             numbers=numbers,
         )

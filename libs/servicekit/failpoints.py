@@ -1,19 +1,24 @@
 """Named places where a test can kill, stall or break a process. Inert unless POSTFLOW_FAILPOINTS names one.
 
 A module declares its names once and passes through them: `SENT = declare("courier.sent")`, `await failpoint(SENT)`.
-A specification is `name=action`, comma separated; an action is `kill`, `sleep:SECONDS` or `raise`, each with an
-optional `:PROBABILITY` after it.
+A specification is `name=action`, comma separated; an action is `kill`, `sleep:SECONDS`, `raise` or `drop`, each with an
+optional `:PROBABILITY` or `:once` after it. `drop` breaks the connections of everything that is `droppable`.
 """
 
 import asyncio
+import logging
 import os
 import random
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
+from weakref import WeakSet
 
-Kind = Literal["kill", "sleep", "raise"]
+_log = logging.getLogger(__name__)
+
+Kind = Literal["kill", "sleep", "raise", "drop"]
+_ONCE = "once"
 
 
 class FailpointSpecError(ValueError):
@@ -29,10 +34,16 @@ class Action:
     kind: Kind
     seconds: float = 0.0
     probability: float = 1.0
+    once: bool = False
+
+
+class Droppable(Protocol):
+    def drop_connections(self) -> None: ...
 
 
 _declared: set[str] = set()
 _active: dict[str, Action] = {}
+_droppable: WeakSet[Droppable] = WeakSet()
 
 
 def declare(name: str) -> str:
@@ -46,6 +57,11 @@ def declare(name: str) -> str:
 def declared() -> frozenset[str]:
     """Returns the names of all modules imported so far."""
     return frozenset(_declared)
+
+
+def droppable(client: Droppable) -> None:
+    """Has the action `drop` break the connections of this client, for as long as the client exists."""
+    _droppable.add(client)
 
 
 async def failpoint(name: str) -> None:
@@ -71,16 +87,18 @@ def parse(specification: str) -> Mapping[str, Action]:
 def _parse_entry(entry: str) -> tuple[str, Action]:
     name, _, text = entry.partition("=")
     match text.split(":") if name else []:
-        case ["kill" | "raise" as kind]:
-            return name, Action(kind=kind)
-        case ["kill" | "raise" as kind, probability]:
-            return name, Action(kind=kind, probability=_number(entry, probability, most=1.0))
-        case ["sleep", seconds]:
-            return name, Action(kind="sleep", seconds=_number(entry, seconds))
-        case ["sleep", seconds, probability]:
-            chance = _number(entry, probability, most=1.0)
-            return name, Action(kind="sleep", seconds=_number(entry, seconds), probability=chance)
-    raise FailpointSpecError(f"{entry!r} is none of name=kill, name=sleep:SECONDS, name=raise [:PROBABILITY]")
+        case ["kill" | "raise" | "drop" as kind, *chance] if len(chance) < 2:
+            return name, _action(entry, kind, 0.0, *chance)
+        case ["sleep", seconds, *chance] if len(chance) < 2:
+            return name, _action(entry, "sleep", _number(entry, seconds), *chance)
+    wanted = "name=kill, name=sleep:SECONDS, name=raise, name=drop [:PROBABILITY or :once]"
+    raise FailpointSpecError(f"{entry!r} is none of {wanted}")
+
+
+def _action(entry: str, kind: Kind, seconds: float, chance: str = "1") -> Action:
+    if chance == _ONCE:
+        return Action(kind=kind, seconds=seconds, once=True)
+    return Action(kind=kind, seconds=seconds, probability=_number(entry, chance, most=1.0))
 
 
 def _number(entry: str, text: str, *, most: float = 3600.0) -> float:
@@ -94,6 +112,9 @@ def _number(entry: str, text: str, *, most: float = 3600.0) -> float:
 
 
 async def _perform(name: str, action: Action) -> None:
+    if action.once:
+        del _active[name]
+    _log.warning("failpoint %s: %s", name, action.kind)
     match action.kind:
         case "kill":
             os.kill(os.getpid(), signal.SIGKILL)
@@ -101,3 +122,6 @@ async def _perform(name: str, action: Action) -> None:
             await asyncio.sleep(action.seconds)
         case "raise":
             raise FailpointHit(name)
+        case "drop":
+            for client in tuple(_droppable):
+                client.drop_connections()

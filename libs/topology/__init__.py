@@ -101,15 +101,18 @@ def partition(organization_id: str, social_account_id: str) -> int:
     return zlib.crc32(f"{organization_id}/{social_account_id}".encode()) % PARTITIONS
 
 
-def event_consumer(service: str, *contexts: str, subjects: tuple[str, ...] = ()) -> ConsumerSpec:
+def event_consumer(service: str, *contexts: str, subjects: tuple[str, ...] = (), name: str = "events") -> ConsumerSpec:
     """Returns the durable of a service that follows the events of the given contexts, and of single subjects.
+
+    A durable that is new reads the stream from its beginning, so a context that a service follows only since a later
+    release gets a durable of its own, with another `name`.
 
     A process extends the deadline of messages in flight three times per `ack_wait`, so only those of a dead process are
     redelivered.
     """
     return ConsumerSpec(
         stream=EVENTS.name,
-        durable=f"{service}-events",
+        durable=f"{service}-{name}",
         filter_subjects=(*(f"events.{context}.>" for context in contexts), *subjects),
         ack_wait=timedelta(seconds=5),
     )

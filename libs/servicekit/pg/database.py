@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
 from typing import TypeVar
+from weakref import WeakSet
 
 import asyncpg
 from sqlalchemy import URL, event
@@ -14,6 +15,7 @@ from sqlalchemy.exc import DBAPIError, DisconnectionError, EmulatedDBAPIExceptio
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
+from servicekit.failpoints import droppable
 from servicekit.pg.errors import is_refused_write, is_rerunnable
 from servicekit.pg.session import ConnectionLost, Listener, Session
 
@@ -109,6 +111,23 @@ class Database:
         self._losses = _Losses()
         for engine in (self.engine, readers):
             self._losses.watch(engine)
+            event.listen(engine.sync_engine, "connect", self._connected)
+        self._open: WeakSet[asyncpg.Connection[asyncpg.Record]] = WeakSet()
+        droppable(self)
+
+    def drop_connections(self) -> None:
+        """Breaks every open connection, as a network does: neither side is warned."""
+        for connection in tuple(self._open):
+            connection.terminate()
+
+    def _connected(self, _dbapi: object, entry: ConnectionPoolEntry) -> None:
+        if entry.driver_connection is not None:
+            self._open.add(entry.driver_connection)
+
+    @property
+    def losses(self) -> int:
+        """The number of times that the server was lost. What answers after a loss may be another server."""
+        return self._losses.count
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
@@ -212,7 +231,7 @@ class _Losses:
     """
 
     def __init__(self) -> None:
-        self._count = 0
+        self.count = 0
 
     def watch(self, engine: AsyncEngine) -> None:
         event.listen(engine.sync_engine, "connect", self._connected)
@@ -220,10 +239,10 @@ class _Losses:
         event.listen(engine.sync_engine, "handle_error", self._failed)
 
     def _connected(self, _dbapi: object, entry: ConnectionPoolEntry) -> None:
-        entry.info[_Losses] = self._count
+        entry.info[_Losses] = self.count
 
     def _check(self, _dbapi: object, entry: ConnectionPoolEntry, _proxy: object) -> None:
-        if entry.info[_Losses] < self._count:
+        if entry.info[_Losses] < self.count:
             raise DisconnectionError  # the pool connects again
 
     def _failed(self, context: ExceptionContext) -> None:
@@ -240,8 +259,8 @@ class _Losses:
 
     def _lost(self, age: int) -> None:
         # The other connections of the same age fail as well: that is one loss.
-        if age == self._count:
-            self._count += 1
+        if age == self.count:
+            self.count += 1
 
 
 def _engine(url: URL, pool_size: int, settings: Mapping[str, str], command_timeout: float) -> AsyncEngine:

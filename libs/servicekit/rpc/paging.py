@@ -27,12 +27,12 @@ class Page:
     after: Cursor | None  # the position after which the page begins; None: the beginning
 
 
-def read_page(request: Any) -> Page:
+def read_page(request: Any, *, default: int = DEFAULT_PAGE_SIZE, most: int = MAX_PAGE_SIZE) -> Page:
     """Reads `page_size` and `page_token` of a request."""
-    if not 0 <= request.page_size <= MAX_PAGE_SIZE:
-        raise InvalidField("page_size", f"must be 0 to {MAX_PAGE_SIZE}")
+    if not 0 <= request.page_size <= most:
+        raise InvalidField("page_size", f"must be 0 to {most}")
     return Page(
-        size=request.page_size or DEFAULT_PAGE_SIZE,
+        size=request.page_size or default,
         after=_read(request, "page_token") if request.page_token else None,
     )
 

@@ -41,6 +41,31 @@ async def test_an_improbable_failpoint_is_passed_sometimes() -> None:
     assert 0 < hits < 200
 
 
+async def test_once_acts_at_the_first_passage_only() -> None:
+    failpoints.install(f"{PLACE}=raise:once", "development")
+    with pytest.raises(FailpointHit):
+        await failpoint(PLACE)
+    await failpoint(PLACE)
+
+
+async def test_drop_breaks_the_connections_of_clients_that_still_exist() -> None:
+    kept, gone = Client(), Client()
+    failpoints.droppable(kept)
+    failpoints.droppable(gone)
+    del gone
+    failpoints.install(f"{PLACE}=drop", "development")
+    await failpoint(PLACE)
+    assert kept.drops == 1
+
+
+class Client:
+    def __init__(self) -> None:
+        self.drops = 0
+
+    def drop_connections(self) -> None:
+        self.drops += 1
+
+
 async def test_sleep_waits() -> None:
     failpoints.install(f"{PLACE}=sleep:3600", "development")
     with pytest.raises(TimeoutError):
@@ -64,17 +89,31 @@ async def test_kill_ends_the_process_at_once() -> None:
 
 
 def test_a_specification_names_actions() -> None:
-    assert failpoints.parse(" a=kill, b=sleep:1.5,c=raise:0.25 ,d=sleep:2:0.5, ") == {
+    assert failpoints.parse(" a=kill, b=sleep:1.5,c=raise:0.25 ,d=sleep:2:0.5,e=drop,f=sleep:2:once ") == {
         "a": Action(kind="kill"),
         "b": Action(kind="sleep", seconds=1.5),
         "c": Action(kind="raise", probability=0.25),
         "d": Action(kind="sleep", seconds=2, probability=0.5),
+        "e": Action(kind="drop"),
+        "f": Action(kind="sleep", seconds=2, once=True),
     }
 
 
 @pytest.mark.parametrize(
     "entry",
-    ["a", "a=", "a=boom", "a=sleep", "a=sleep:x", "a=sleep:-1", "a=sleep:nan", "a=raise:2", "a=kill:1:1", "=kill"],
+    [
+        "a",
+        "a=",
+        "a=boom",
+        "a=sleep",
+        "a=sleep:x",
+        "a=sleep:-1",
+        "a=sleep:nan",
+        "a=raise:2",
+        "a=kill:1:1",
+        "a=drop:x",
+        "=kill",
+    ],
 )
 def test_an_invalid_specification_is_a_clear_error(entry: str) -> None:
     with pytest.raises(FailpointSpecError, match=re.escape(repr(entry))):

@@ -240,3 +240,13 @@ async def test_errors_of_connecting_are_sorted(own_postgres: EmbeddedPostgres, o
     assert is_transient(unknown)
     assert absent is not None
     assert (sqlstate(absent), is_transient(absent)) == ("3D000", False)
+
+
+async def test_dropped_connections_are_lost_at_once_and_replaced(own_database: Database) -> None:
+    async def lose() -> None:
+        async with own_database.transaction():
+            own_database.drop_connections()
+
+    with pytest.raises(ConnectionLost):  # of COMMIT
+        await lose()
+    assert await _one(own_database) == 1
