@@ -3,20 +3,24 @@
 import json
 
 from devstack.sandbox.http1 import Request
-from devstack.sandbox.posts import Post
+from devstack.sandbox.posts import Post, Surface
 
 LONGEST_TEXT = 5_000
 GOOD_TOKEN = "Bearer sandbox-"
 REVOKED_TOKEN = "Bearer sandbox-revoked"
 READ_ONLY_TOKEN = "Bearer sandbox-readonly"
 MISSING = "missing"
+BLOCKED = "blocked"
 
 
 class Refusal(Exception):
-    def __init__(self, status: int, code: str, message: str) -> None:
+    def __init__(self, status: int, code: str, message: str, *, headers: str = "", **more: object) -> None:
+        """`headers` are whole lines; `more` are further fields of the error."""
         super().__init__(message)
         self.status = status
         self.code = code
+        self.headers = headers
+        self.more = more
 
 
 def authorised(request: Request) -> str:
@@ -31,10 +35,14 @@ def exists(name: str, what: str) -> None:
         raise Refusal(404, f"{what.upper()}_NOT_FOUND", f"there is no such {what}")
 
 
-def validated(account: str, key: str, request: Request) -> Post:
+def may_post(request: Request, account: str) -> None:
     if authorised(request) == READ_ONLY_TOKEN:
         raise Refusal(403, "FORBIDDEN", "this token may read but not post")
     exists(account, "account")
+
+
+def validated(account: str, surface: Surface, key: str, request: Request) -> Post:
+    """Returns the post that a request contains. `may_post` has been called."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Refusal(415, "UNSUPPORTED_MEDIA_TYPE", "send application/json")
     channel, destination, text = _content(request.body)
@@ -43,7 +51,9 @@ def validated(account: str, key: str, request: Request) -> Post:
     if len(text) > LONGEST_TEXT:
         raise Refusal(400, "TEXT_TOO_LONG", f"the text is longer than {LONGEST_TEXT} characters")
     exists(destination, "destination")
-    return Post(account=account, channel=channel, destination=destination, text=text, key=key)
+    if destination.startswith(BLOCKED):
+        raise Refusal(403, "PEER_BLOCKED", "this contact has blocked the account")
+    return Post(account=account, channel=channel, destination=destination, text=text, key=key, surface=surface)
 
 
 def _content(body: bytes) -> tuple[str, str, str]:

@@ -26,6 +26,20 @@ class SandboxClient:
         """Sets the mode of an account: keyed, lookup or blind."""
         await self._call("PUT", f"accounts/{account}", {"mode": mode})
 
+    async def account(self, account: str, **facts: object) -> None:
+        """Sets what the provider does with an account: mode, visibility_lag, refuse_duplicates, media_seconds, ..."""
+        await self._call("PUT", f"accounts/{account}", facts)
+
+    async def quotas(self, *quotas: Mapping[str, object]) -> None:
+        """Replaces all quotas."""
+        await self._call("PUT", "quotas", list(quotas))
+
+    async def issue_token(self, account: str, *, seconds: float, rotating: bool = False) -> dict[str, Any]:
+        """Issues an access token that lasts so long, and its refresh token."""
+        facts = {"seconds": seconds, "rotating": rotating}
+        pair: dict[str, Any] = await self._call("POST", f"accounts/{account}/tokens", facts)
+        return pair
+
     def ledger(self) -> list[dict[str, Any]]:
         """Returns every complete line, also while the provider is down."""
         assert self.path is not None, "the ledger of another machine's sandbox is read over HTTP"
@@ -37,7 +51,7 @@ class SandboxClient:
         entries = (entry for entry in self.ledger() if entry["kind"] == "effect")
         return [entry for entry in entries if fields.items() <= entry.items()]
 
-    async def _call(self, method: str, path: str, body: object = None) -> None:
+    async def _call(self, method: str, path: str, body: object = None) -> Any:
         answer = await http_call(
             method,
             f"{self.url}/control/{path}",
@@ -47,3 +61,4 @@ class SandboxClient:
         )
         if answer.status != 200:
             raise ValueError(f"{method} {path}: {answer.status} {answer.text}")
+        return json.loads(answer.text)

@@ -14,12 +14,18 @@ class Fault(StrEnum):
     SLOW = "slow"
     GARBAGE = "garbage"
     LATE_EFFECT = "late_effect"
+    MEDIA = "media"
+    FLOOD = "flood"
+    DUPLICATE = "duplicate"
 
 
 class Operation(StrEnum):
     POST = "post"
     LOOKUP = "lookup"
     ACCOUNT = "account"
+    CONTAINER = "container"
+    STATUS = "status"
+    TOKEN = "token"
 
 
 class Answer(StrEnum):
@@ -32,7 +38,9 @@ class Answer(StrEnum):
 WITHOUT_EFFECT = frozenset(
     {Fault.RESET_BEFORE_EFFECT, Fault.HANG_WITHOUT_EFFECT, Fault.STATUS, Fault.SLOW, Fault.GARBAGE}
 )
-"""Faults that a lookup or an account read can suffer."""
+"""Faults that any operation can suffer."""
+ALSO_OF = {Operation.CONTAINER: frozenset({Fault.MEDIA, Fault.FLOOD}), Operation.POST: frozenset(Fault) - {Fault.MEDIA}}
+"""Faults that some operations can suffer besides those."""
 
 
 class BadRule(Exception):
@@ -56,11 +64,17 @@ class Rule:
     effect: bool = False
     """True: `status` and `garbage` publish the post nevertheless."""
     seconds: float = 0.0
-    """Delay of `slow` and `late_effect`."""
+    """Delay of `slow` and `late_effect`; length of a `flood`; processing time of `media`."""
     body: str = "<html>It works!</html>"
     """Body of a garbage answer, whose status is 200."""
     answer: Answer = Answer.HANG
     """Answer that the client of a `late_effect` gets at once."""
+    error: str = ""
+    """Words with which the processing of `media` fails; empty: it succeeds."""
+    life: float = 86_400.0
+    """Seconds until a container of `media` expires."""
+    ghost: bool = False
+    """True: a `duplicate` names a post that cannot be found."""
 
 
 class Faults:
@@ -105,7 +119,7 @@ def _rule(number: int, entry: object) -> Rule:
     if "fault" not in values:
         raise BadRule(f"rule {number} names no fault; known are {', '.join(Fault)}")
     rule = Rule(**values)  # type: ignore[arg-type]
-    if rule.operation is not Operation.POST and rule.fault not in WITHOUT_EFFECT:
+    if rule.fault not in WITHOUT_EFFECT | ALSO_OF.get(rule.operation, frozenset()):
         raise BadRule(f"rule {number}: {rule.fault} makes no sense for {rule.operation}")
     if not 400 <= rule.status <= 599:
         raise BadRule(f"rule {number}: status must lie in 400-599")

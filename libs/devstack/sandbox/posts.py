@@ -1,7 +1,8 @@
-"""Posts of the sandbox provider: effects in the ledger, found by number or by account and idempotency key."""
+"""Posts of the sandbox provider: effects in the ledger, found by number, by key, or by the account and their time."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from devstack.sandbox.ledger import Ledger
@@ -17,6 +18,15 @@ class Mode(StrEnum):
     BLIND = "blind"
 
 
+class Surface(StrEnum):
+    """Surface through which posts come: each behaves like one class of social networks."""
+
+    POSTS = "posts"
+    CONTAINERS = "containers"
+    UPDATES = "updates"
+    MESSAGES = "messages"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Post:
     account: str
@@ -24,7 +34,9 @@ class Post:
     destination: str
     text: str
     key: str
-    """Idempotency key; empty if none was given."""
+    """Idempotency key, or on other surfaces than `posts` the reference, which only the ledger knows; may be empty."""
+    surface: Surface = Surface.POSTS
+    container: str = ""
 
 
 class KeyReused(Exception):
@@ -34,33 +46,35 @@ class KeyReused(Exception):
 class Posts:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._effects: dict[tuple[str, str], list[int]] = {}
+        self._by_key: dict[tuple[str, str], list[int]] = {}
+        self._by_account: dict[str, list[int]] = {}
+        self._by_container: dict[str, int] = {}
         for entry in ledger.entries():
             if entry["kind"] == "effect":
-                self._effects.setdefault((str(entry["account"]), str(entry["idempotency_key"])), []).append(
-                    int(str(entry["seq"]))
-                )
+                self._index(int(str(entry["seq"])), entry)
 
     def publish(self, post: Post, mode: Mode, time: str) -> tuple[str, bool]:
         """Returns the post's id and whether it is new; KeyReused if the key belongs to other content."""
-        known = self._effects.get((post.account, post.key)) if post.key and mode is Mode.KEYED else None
-        if known:
-            self._same_content(known[0], post)
-            return _id(known[0]), False
+        if post.surface is Surface.POSTS:
+            known = self._by_key.get((post.account, post.key)) if post.key and mode is Mode.KEYED else None
+            if known:
+                self._same_content(known[0], post)
+                return _id(known[0]), False
         seq = self._ledger.length + 1
-        self._ledger.append(
-            {
-                "kind": "effect",
-                "time": time,
-                "id": _id(seq),
-                "account": post.account,
-                "channel": post.channel,
-                "destination": post.destination,
-                "idempotency_key": post.key,
-                "text": post.text,
-            }
-        )
-        self._effects.setdefault((post.account, post.key), []).append(seq)
+        entry: dict[str, object] = {
+            "kind": "effect",
+            "time": time,
+            "id": _id(seq),
+            "account": post.account,
+            "channel": post.channel,
+            "destination": post.destination,
+            "idempotency_key": post.key,
+            "text": post.text,
+        }
+        if post.surface is not Surface.POSTS:
+            entry |= {"surface": post.surface, "container": post.container}
+        self._ledger.append(entry)
+        self._index(seq, entry)
         return _id(seq), True
 
     def get(self, post_id: str) -> Mapping[str, object] | None:
@@ -71,8 +85,38 @@ class Posts:
         return entry if entry and entry["kind"] == "effect" else None
 
     def find(self, account: str, key: str) -> list[Mapping[str, object]]:
-        found = (self._ledger.read(seq) for seq in self._effects.get((account, key), [])[-LOOKUP_PAGE:])
+        found = (self._ledger.read(seq) for seq in self._by_key.get((account, key), [])[-LOOKUP_PAGE:])
         return [effect for effect in found if effect is not None]
+
+    def of_container(self, container: str) -> Mapping[str, object] | None:
+        """Returns the post that was published from a container."""
+        seq = self._by_container.get(container)
+        return None if seq is None else self._ledger.read(seq)
+
+    def newest(self, account: str, *, until: datetime) -> Iterator[Mapping[str, object]]:
+        """Yields the posts of an account that are not younger than `until`, the newest first."""
+        for seq in reversed(self._by_account.get(account, [])):
+            effect = self._ledger.read(seq)
+            assert effect is not None
+            if datetime.fromisoformat(str(effect["time"])) <= until:
+                yield effect
+
+    def same_text(self, post: Post, *, until: datetime) -> str | None:
+        """Returns the id of the newest post of the account that has the same text."""
+        for effect in self.newest(post.account, until=until):
+            if effect["text"] == post.text:
+                return str(effect["id"])
+        return None
+
+    def _index(self, seq: int, entry: Mapping[str, object]) -> None:
+        account = str(entry["account"])
+        surface = entry.get("surface", Surface.POSTS)
+        if surface == Surface.POSTS:
+            self._by_key.setdefault((account, str(entry["idempotency_key"])), []).append(seq)
+        elif surface == Surface.UPDATES:
+            self._by_account.setdefault(account, []).append(seq)
+        elif surface == Surface.CONTAINERS:
+            self._by_container[str(entry["container"])] = seq
 
     def _same_content(self, seq: int, post: Post) -> None:
         effect = self._ledger.read(seq)

@@ -123,6 +123,7 @@ class TestRefusals:
             (403, "FORBIDDEN", POST, {"Authorization": "Bearer sandbox-readonly"}, "a1"),
             (404, "ACCOUNT_NOT_FOUND", POST, {}, "missing-account"),
             (404, "DESTINATION_NOT_FOUND", POST | {"destination": "missing-page"}, {}, "a1"),
+            (403, "PEER_BLOCKED", POST | {"destination": "blocked-by-her"}, {}, "a1"),
             (413, "BODY_TOO_LARGE", b"x" * 65_537, {}, "a1"),
             (415, "UNSUPPORTED_MEDIA_TYPE", POST, {"Content-Type": "text/plain"}, "a1"),
             (422, "INVALID_FIELD", [], {}, "a1"),
