@@ -73,11 +73,12 @@ _CHANGEABLE = (
     "targets",
     "requested_time",
     "category_id",
+    "brand_id",
 )
 
 
 def given_draft(draft: draft_pb2.Draft, draft_id: str) -> GivenDraft:
-    placement = Placement(requested_time=_requested_time(draft), category_id=draft.category_id)
+    placement = Placement(requested_time=_requested_time(draft), category_id=draft.category_id, brand_id=draft.brand_id)
     return GivenDraft(id=draft_id, content=content(draft.content), targets=targets(draft.targets), placement=placement)
 
 
@@ -121,6 +122,7 @@ def change(draft: draft_pb2.Draft, mask: FieldMask) -> Change:
         targets=targets(draft.targets) if "targets" in paths else None,
         requested_time=RequestedTime(_requested_time(draft)) if "requested_time" in paths else None,
         category_id=draft.category_id if "category_id" in paths else None,
+        brand_id=draft.brand_id if "brand_id" in paths else None,
     )
 
 
@@ -155,6 +157,7 @@ def draft_saved(draft: Draft, traceparent: str = "") -> Announcement:
             targets=map(_target_message, draft.targets),
             requested_time=timestamp(draft.placement.requested_time),
             category_id=draft.placement.category_id,
+            brand_id=draft.placement.brand_id,
         ),
     )
 
@@ -305,6 +308,7 @@ def _summary(view: DraftView) -> draft_pb2.Draft:
         update_time=timestamp(draft.update_time),
         requested_time=timestamp(draft.placement.requested_time),
         category_id=draft.placement.category_id,
+        brand_id=draft.placement.brand_id,
     )
 
 

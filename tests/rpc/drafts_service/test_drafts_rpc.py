@@ -233,7 +233,7 @@ async def test_a_message_over_the_limit_is_refused(drafts: DraftsServiceAsyncStu
 
 
 async def test_the_largest_draft_can_be_read_back(drafts: DraftsServiceAsyncStub) -> None:
-    texts = [ChannelText(channel=name, text="x" * 15_000) for name in KNOWN]
+    texts = [ChannelText(channel=name, text="x" * 15_000) for name in KNOWN[:10]]
     targets = [
         Target(social_account_id=f"{number:064}", channel=KNOWN[number % len(KNOWN)], destination="字" * 256)
         for number in range(25)

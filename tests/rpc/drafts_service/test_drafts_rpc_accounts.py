@@ -50,7 +50,7 @@ class FakeAccounts(SocialAccountServiceServicer):
 async def publisher(publisher_port: int) -> AsyncIterator[None]:
     server = RpcServer(
         listen=f"127.0.0.1:{publisher_port}",
-        servicers=[(add_SocialAccountServiceServicer_to_server, FakeAccounts())],
+        servicers=[(add_SocialAccountServiceServicer_to_server, FakeAccounts())],  # type: ignore[abstract]  # serves what is asked here
         ids=Uuid7Source(),
     )
     await server.start()

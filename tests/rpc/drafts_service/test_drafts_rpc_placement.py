@@ -27,6 +27,7 @@ NOT_ALLOWED = [
     ({"requested_time": timestamp(NOW - timedelta(minutes=2))}, "draft.requested_time"),
     ({"requested_time": timestamp(NOW + timedelta(days=731))}, "draft.requested_time"),
     ({"category_id": "the news"}, "draft.category_id"),
+    ({"brand_id": "the bakery"}, "draft.brand_id"),
 ]
 
 
@@ -92,3 +93,14 @@ async def test_other_services_see_the_category(drafts: DraftsServiceAsyncStub, c
     request = FindDraftTargetsRequest(drafts=[DraftName(organization_id="org", draft_id="draft")])
     [found] = (await DraftTargetsServiceStub(channel).FindDraftTargets(request)).drafts
     assert found.category_id == "news"
+
+
+async def test_a_brand_is_stored_changed_and_cleared(drafts: DraftsServiceAsyncStub) -> None:
+    created = (await drafts.CreateDraft(creation(brand_id="bakery"))).draft
+    assert created.brand_id == "bakery"
+    new = [pb.NewDraft(draft=a_draft(brand_id="bakery"))]
+    (stored,) = (await drafts.BatchCreateDrafts(pb.BatchCreateDraftsRequest(organization_id="org", drafts=new))).results
+    assert stored.draft.brand_id == "bakery"
+    moved = (await drafts.UpdateDraft(update("brand_id", brand_id="florist"))).draft
+    assert (moved.brand_id, moved.revision) == ("florist", 1)
+    assert not (await drafts.UpdateDraft(update("brand_id"))).draft.brand_id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
+from nats.aio.client import Client
 from sqlalchemy import Row, text
 
 from drafts_service.application.complete_withdrawals import CompleteWithdrawals
@@ -23,17 +25,25 @@ from postflow.drafts.v1.draft_pb2 import Draft, DraftContent
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
 from postflow.publisher.v1.publisher_service_pb2_grpc import add_PublisherServiceServicer_to_server
 from postflow.target.v1.target_pb2 import Target
+from publisher_service.adapters.vault import Vault
 from publisher_service.application.cancel_post_jobs import CancelPostJobs
 from publisher_service.application.claim_jobs import ClaimJobs
+from publisher_service.application.explain_post_job import ExplainPostJob
 from publisher_service.application.late_evidence import LateEvidence
+from publisher_service.application.marks import Marks
+from publisher_service.application.publish_now import PublishNow
 from publisher_service.application.put_hold import PutHold
+from publisher_service.application.read_destinations import ReadDestinations
 from publisher_service.application.read_holds import ReadHolds
 from publisher_service.application.read_jobs import ReadJobs
 from publisher_service.application.release_hold import ReleaseHold
 from publisher_service.application.resolve_post_job import ResolvePostJob
+from publisher_service.application.retry_post_job import RetryPostJob
 from publisher_service.application.save_drafts import SaveDrafts
 from publisher_service.application.send_post import Sent
 from publisher_service.application.settle_posts import SettlePosts
+from publisher_service.application.update_destination import UpdateDestination
+from publisher_service.application.watch_post_jobs import WatchPostJobs
 from publisher_service.application.withdraw_content import WithdrawContent
 from publisher_service.domain import post_job
 from publisher_service.domain.claim import Claimed, Command, Lane
@@ -41,6 +51,7 @@ from publisher_service.domain.outcome import Accepted
 from publisher_service.domain.policy import Policy
 from publisher_service.entrypoints.rpc import PublisherServicer
 from publisher_service.wire.events import saved_draft_from
+from servicekit.bus.feed import Feed
 from servicekit.clock import SystemClock
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock, SteadyClock
@@ -48,6 +59,7 @@ from servicekit.pg.database import Database
 from servicekit.pg.ledger import RequestLedger
 from servicekit.pg.outbox import Outbox
 from servicekit.rpc import RpcServer, fault_from_error
+from servicekit.run.settings import Secret
 from testkit.database_clocks import ShiftedDatabaseClock
 
 if TYPE_CHECKING:
@@ -55,6 +67,10 @@ if TYPE_CHECKING:
 
 DUE = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 FAR = datetime(2126, 3, 2, 9, 0, tzinfo=UTC)
+
+
+# A feed of no server: nobody watches here.
+UNHEARD = Feed(Client(), stream="EVENTS", subjects=(), decode=lambda payload, organizations: (), most=1)
 
 
 class Press:
@@ -80,11 +96,23 @@ class Press:
         ledger = RequestLedger(self.database, clock)
         self.servicer = PublisherServicer(
             cancel=CancelPostJobs(ledger=ledger, outbox=outbox),
+            list_destinations=ReadDestinations(self.database),
+            explain=ExplainPostJob(
+                database=self.database,
+                clock=clock,
+                vault=Vault([("test", Secret(base64.b64encode(bytes(32)).decode()))]),
+                lanes=lambda: self._lanes,
+                marks=Marks("test"),
+            ),
             list_holds=ReadHolds(self.database),
+            publish_now=PublishNow(ledger=ledger, outbox=outbox, save_drafts=self._save, wake_sweep=lambda: None),
             put_hold=PutHold(ledger=ledger, on_changed=lambda: None),
             read=ReadJobs(self.database),
             release_hold=ReleaseHold(ledger=ledger, on_released=lambda: None),
             resolve=ResolvePostJob(ledger=ledger, outbox=outbox),
+            retry=RetryPostJob(ledger=ledger, outbox=outbox, wake_sweep=lambda: None),
+            update_destination=UpdateDestination(ledger=ledger, on_activated=lambda: None),
+            watch=WatchPostJobs(database=self.database, feed=UNHEARD, most_per_organization=1),
             withdraw=WithdrawContent(self.database),
         )
 

@@ -84,7 +84,7 @@ class FakePublisher(PublisherServiceServicer):
 
 @pytest.fixture
 async def publisher(database: Database, publisher_port: int) -> AsyncIterator[FakePublisher]:
-    fake = FakePublisher(database)
+    fake = FakePublisher(database)  # type: ignore[abstract]  # serves what is asked here
     server = await started(fake, publisher_port)
     yield fake
     await server.stop(0)
@@ -150,7 +150,7 @@ async def test_the_same_request_completes_an_edit_after_an_outage(
 ) -> None:
     await assert_withdraw_is_pending(drafts, approved.etag)
     assert (await drafts.GetDraft(pb.GetDraftRequest(organization_id="org", draft_id="draft"))).draft == approved
-    fake = FakePublisher(database)
+    fake = FakePublisher(database)  # type: ignore[abstract]  # serves what is asked here
     server = await started(fake, publisher_port)
 
     async def completed() -> pb.UpdateDraftResponse | None:

@@ -58,6 +58,8 @@ def scheduled(target: Target = PAGE, state: JobState = JobState.SCHEDULED, reaso
         ([scheduled(state=JobState.WAITING, reason="RATE_LIMITED")], DraftState.SCHEDULED),
         ([scheduled(), scheduled(GROUP)], DraftState.SCHEDULED),
         ([scheduled(), scheduled(GROUP, JobState.BLOCKED, "ACCOUNT_ON_HOLD")], DraftState.BLOCKED),
+        ([scheduled(), scheduled(GROUP, JobState.BLOCKED, "BRAND_ON_HOLD")], DraftState.BLOCKED),
+        ([scheduled(), scheduled(GROUP, JobState.BLOCKED, "ORGANIZATION_ON_HOLD")], DraftState.BLOCKED),
         ([scheduled(), replace(scheduled(GROUP), schedule_time=None)], DraftState.BLOCKED),
         ([scheduled(), scheduled(GROUP, JobState.PUBLISHED)], DraftState.BLOCKED),
         ([scheduled(), scheduled(GROUP, JobState.CANCELED)], DraftState.BLOCKED),

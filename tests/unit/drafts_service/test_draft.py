@@ -218,6 +218,7 @@ def test_a_change_leaves_alone_what_it_does_not_name() -> None:
     assert Change(text="x").applied_to_placement(AT_NOON) == AT_NOON
     assert Change(requested_time=RequestedTime(None)).applied_to_placement(AT_NOON) == Placement(category_id="news")
     assert Change(category_id="").applied_to_placement(AT_NOON) == Placement(requested_time=NOON)
+    assert Change(brand_id="bakery").applied_to_placement(AT_NOON) == replace(AT_NOON, brand_id="bakery")
     assert Change(requested_time=RequestedTime(NINE)).applied_to_placement(NO_PLACEMENT) == Placement(
         requested_time=NINE
     )

@@ -97,14 +97,18 @@ async def test_events_older_than_their_draft_are_folded_at_its_creation(
 async def test_a_draft_may_ask_for_a_time_and_a_category(
     create_draft: Create, get_draft: Get, announced: Announced
 ) -> None:
-    placement = Placement(requested_time=SystemClock().now() + timedelta(days=729), category_id="news")
+    placement = Placement(
+        requested_time=SystemClock().now() + timedelta(days=729), category_id="news", brand_id="bakery"
+    )
     draft = (
         await create_draft(draft_id="draft", content=Content(text="x"), targets=TARGETS, placement=placement)
     ).draft
     assert (draft.requested_time.ToDatetime(UTC), draft.category_id) == (placement.requested_time, "news")
+    assert draft.brand_id == "bakery"
     assert await get_draft() == draft
     [saved] = await announced()
     assert (saved.requested_time, saved.category_id) == (draft.requested_time, "news")
+    assert saved.brand_id == "bakery"
 
 
 @pytest.mark.parametrize("days", [-1, 731])

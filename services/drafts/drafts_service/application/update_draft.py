@@ -178,7 +178,7 @@ def _after(
 
 
 def _must_ask(before: Draft, change: Change, *, is_rewritten: bool) -> bool:
-    """Returns whether Publisher has to withdraw texts: never for another time or category alone.
+    """Returns whether Publisher has to withdraw texts: never for another time, category or brand alone.
 
     An edit of the text that changes nothing replaces only older texts: the current one may be out.
     """

@@ -27,10 +27,11 @@ PATIENCE = timedelta(seconds=5)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """Holds what a draft asks of the queues of its accounts; no approval is bound to it."""
+    """Holds what a draft asks of the queues of its accounts, and its brand; no approval is bound to either."""
 
     requested_time: datetime | None = None
     category_id: str = ""
+    brand_id: str = ""
 
 
 NO_PLACEMENT = Placement()
@@ -147,6 +148,7 @@ class Change:
     targets: tuple[Target, ...] | None = None
     requested_time: RequestedTime | None = None
     category_id: str | None = None
+    brand_id: str | None = None
 
     @property
     def is_of_text(self) -> bool:
@@ -164,6 +166,7 @@ class Change:
         return Placement(
             requested_time=placement.requested_time if self.requested_time is None else self.requested_time.time,
             category_id=placement.category_id if self.category_id is None else self.category_id,
+            brand_id=placement.brand_id if self.brand_id is None else self.brand_id,
         )
 
 

@@ -27,7 +27,7 @@ _FIND = Statement(f"""
         where job.organization_id = wanted.organization_id and job.draft_id = wanted.id
     ) as jobs
 """)
-_DRAFT_COLUMNS = 23
+_DRAFT_COLUMNS = 24
 
 
 async def find_views(session: Session, keys: Collection[DraftKey]) -> dict[DraftKey, DraftView]:

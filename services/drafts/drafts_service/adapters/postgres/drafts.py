@@ -22,7 +22,8 @@ from servicekit.timestamps import from_micros, micros
 COLUMNS = """
     organization_id, id, content, content_digest, targets, revision, version, edit_version,
     approved_digest, approve_time, approver, withdraw_below, withdraw_due_time, exposed,
-    state, schedule_time, publish_time, create_time, update_time, requested_time, category_id, slot_refusals,
+    state, schedule_time, publish_time, create_time, update_time, requested_time, category_id, brand_id,
+    slot_refusals,
     (
         select jsonb_object_agg(account.id, account.state)
         from jsonb_array_elements(draft.targets) as target
@@ -49,15 +50,15 @@ _LOCK = Statement(f"""
 # nothing. OFFSET 0 keeps the planner from taking the locks elsewhere.
 _INSERT = Statement("""
     insert into draft (organization_id, id, content, content_digest, targets, revision, version, edit_version,
-        state, create_time, update_time, requested_time, category_id)
+        state, create_time, update_time, requested_time, category_id, brand_id)
     select organization_id, id, content, content_digest, cast(targets as jsonb), 1, 1, 1, 'DRAFT', :now, :now,
-        requested_time, category_id
+        requested_time, category_id, brand_id
     from (
         select one.*, pg_advisory_xact_lock(hashtextextended(one.name, 0)) as locked
         from unnest(cast(:organizations as text[]), cast(:ids as text[]), cast(:names as text[]),
             cast(:contents as bytea[]), cast(:digests as text[]), cast(:targets as text[]),
-            cast(:requested_times as timestamptz[]), cast(:category_ids as text[]))
-            as one (organization_id, id, name, content, content_digest, targets, requested_time, category_id)
+            cast(:requested_times as timestamptz[]), cast(:category_ids as text[]), cast(:brand_ids as text[]))
+            as one (organization_id, id, name, content, content_digest, targets, requested_time, category_id, brand_id)
         offset 0
     ) as one
     on conflict do nothing
@@ -80,7 +81,8 @@ _SAVE = text("""
         approved_digest = :approved_digest, approve_time = :approve_time, approver = :approver,
         withdraw_below = :withdraw_below, withdraw_due_time = :withdraw_due_time, exposed = :exposed,
         state = :state, schedule_time = :schedule_time, publish_time = :publish_time, update_time = :update_time,
-        requested_time = :requested_time, category_id = :category_id, slot_refusals = cast(:slot_refusals as jsonb)
+        requested_time = :requested_time, category_id = :category_id, brand_id = :brand_id,
+        slot_refusals = cast(:slot_refusals as jsonb)
     where organization_id = :organization_id and id = :id
 """)
 _SAVE_REFUSALS = Statement("""
@@ -166,6 +168,7 @@ async def insert_drafts(tx: Transaction, drafts: Collection[Draft], *, given: Co
             "targets": [_encoded(draft.targets) for draft in ordered],
             "requested_times": [draft.placement.requested_time for draft in ordered],
             "category_ids": [draft.placement.category_id for draft in ordered],
+            "brand_ids": [draft.placement.brand_id for draft in ordered],
             "now": ordered[0].create_time,
         },
     )
@@ -270,6 +273,7 @@ def _columns(draft: Draft) -> dict[str, object]:
         "update_time": draft.update_time,
         "requested_time": draft.placement.requested_time,
         "category_id": draft.placement.category_id,
+        "brand_id": draft.placement.brand_id,
         "slot_refusals": _encoded_refusals(draft.refusals),
     }
 
@@ -279,7 +283,8 @@ def draft_of(row: Iterable[Any]) -> Draft:
     (
         organization_id, draft_id, content, digest, targets, revision, version, edit_version,
         approved_digest, approve_time, approver, withdraw_below, withdraw_due_time, exposed,
-        state, schedule_time, publish_time, create_time, update_time, requested_time, category_id, refusals, accounts,
+        state, schedule_time, publish_time, create_time, update_time, requested_time, category_id, brand_id,
+        refusals, accounts,
     ) = row  # fmt: skip
     return Draft(
         organization_id=organization_id,
@@ -294,8 +299,8 @@ def draft_of(row: Iterable[Any]) -> Draft:
         edit_version=edit_version,
         withdrawal=Withdrawal(below=withdraw_below, due=withdraw_due_time) if withdraw_below else None,
         exposed=exposed,
-        placement=Placement(requested_time=requested_time, category_id=category_id)
-        if requested_time or category_id
+        placement=Placement(requested_time=requested_time, category_id=category_id, brand_id=brand_id)
+        if requested_time or category_id or brand_id
         else NO_PLACEMENT,
         refusals=_refusals(refusals) if refusals else (),
         folded=FoldedState(state=DraftState(state), schedule_time=schedule_time, publish_time=publish_time),

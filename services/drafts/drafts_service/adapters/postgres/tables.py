@@ -44,6 +44,7 @@ draft = Table(
     Column("update_time", Timestamp, nullable=False),
     Column("requested_time", Timestamp),
     Column("category_id", Text, nullable=False, server_default=text("''")),
+    Column("brand_id", Text, nullable=False, server_default=text("''")),
     # By account: draft version, time in microseconds, reason, message, time of the refusal; null if there are none.
     Column("slot_refusals", JSONB),
     PrimaryKeyConstraint("organization_id", "id"),
