@@ -4,6 +4,7 @@ import asyncio
 import logging
 import secrets
 import sys
+from functools import partial
 from typing import TypedDict
 
 from opentelemetry import metrics
@@ -48,6 +49,7 @@ from queue_service.application.redispatch_slots import RedispatchSlots
 from queue_service.application.remove_from_queue import RemoveFromQueue
 from queue_service.application.reorder_queue import ReorderQueue
 from queue_service.application.repair_connections import RepairConnections
+from queue_service.application.repeat_commands import RepeatCommands
 from queue_service.application.reslot_late import ReslotLate
 from queue_service.application.resume_queue import ResumeQueue
 from queue_service.application.schedule_at import ScheduleAt
@@ -66,7 +68,7 @@ from queue_service.application.watch_overdue import WatchOverdue
 from queue_service.application.watch_queue import WatchQueue
 from queue_service.application.watched_queues import WatchedQueues
 from queue_service.entrypoints.admin_rpc import QueueAdminServicer
-from queue_service.entrypoints.events import CONSUMER, routes
+from queue_service.entrypoints.events import CONSUMER, restore_routes, routes
 from queue_service.entrypoints.loops import loops
 from queue_service.entrypoints.rpc import SIZES, QueueServicer
 from queue_service.settings import Settings
@@ -96,7 +98,8 @@ async def compose(settings: Settings) -> Process:
     _report_tzdata()
     parts = _Parts(settings)
     backbone, database, clock = parts.backbone, parts.database, parts.clock
-    consumer = backbone.consumer(CONSUMER, routes(settle_slots=parts.settle_slots, follow_drafts=_follow_drafts(parts)))
+    followed = routes(settle_slots=parts.settle_slots, follow_drafts=_follow_drafts(parts))
+    consumer = backbone.consumer(CONSUMER, [*followed, *restore_routes(RepeatCommands(partial(_wake, parts)))])
     watch_overdue = WatchOverdue(database=database, clock=clock)
     count_slots = CountSlots(database=database, clock=clock, commands=parts.commands, policy=parts.policy)
 
@@ -368,11 +371,13 @@ def _reading(parts: _Parts) -> _Reading:
 
 
 def _admin_servicer(parts: _Parts) -> QueueAdminServicer:
-    def wake() -> None:
-        parts.new_slots.set()
-        parts.wake_repeat.set()
+    return QueueAdminServicer(redispatch_slots=RedispatchSlots(ledger=parts.ledger, on_due=partial(_wake, parts)))
 
-    return QueueAdminServicer(redispatch_slots=RedispatchSlots(ledger=parts.ledger, on_due=wake))
+
+def _wake(parts: _Parts) -> None:
+    """Has the loops of dispatch look at once."""
+    parts.new_slots.set()
+    parts.wake_repeat.set()
 
 
 def _report_tzdata() -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -89,6 +89,12 @@ def test_stored_events_still_decode() -> None:
     )
 
 
+def test_a_post_that_waits_for_a_limit_is_expected_when_that_is_over() -> None:
+    changed = PostJobChanged.FromString(POST_JOB_CHANGED)
+    changed.post_job.expected_time.FromDatetime(NOW + timedelta(minutes=6))
+    assert job_report(changed).next_action_time == NOW + timedelta(minutes=6)
+
+
 def test_a_saved_draft_has_its_approval_its_time_and_its_category() -> None:
     message = DraftSaved.FromString(DRAFT_SAVED)
     message.category_id = "news"
@@ -120,7 +126,7 @@ def test_accepted_commands_are_jobs_that_are_ready() -> None:
     other.slot_id = "s2"
     first, second = accepted_commands(CommandsAccepted(organization_id="acme", commands=[command, other]))
     assert first == job_report(PostJobChanged.FromString(POST_JOB_CHANGED))._replace(
-        state=JobState.READY, state_reason="", next_action_time=None
+        state=JobState.READY, state_reason="", next_action_time=None, publish_now=None
     )
     assert second == first._replace(slot_id="s2")
 

@@ -252,7 +252,7 @@ def stamp(moment: datetime) -> Timestamp:
 
 @pytest.fixture
 async def rig(database_url: str, fresh_nats: EmbeddedNats) -> AsyncIterator[Rig]:
-    schedule, drafts, publisher, posts = FakeSchedule(), FakeDrafts(), FakePublisher(), FakePosts()
+    schedule, drafts, publisher, posts = FakeSchedule(), FakeDrafts(), FakePublisher(), FakePosts()  # type: ignore[abstract]  # serves what is asked here
     neighbours = [
         await neighbour((add_ScheduleServiceServicer_to_server, schedule)),
         await neighbour((add_DraftsServiceServicer_to_server, drafts)),

@@ -91,6 +91,17 @@ def test_a_post_that_publisher_has_checked_needs_no_word_on_its_draft(state: Job
     assert obstacles(slot, Circumstances(is_approved=False), now=DUE) == ()
 
 
+SCOPES = ("ORGANIZATION", "PROVIDER", "ACCOUNT", "BRAND", "CAMPAIGN")
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_a_hold_of_each_scope_is_said_in_words(scope: str) -> None:
+    post = target(JobState.BLOCKED, f"{scope}_ON_HOLD")
+    [obstacle] = obstacles(slot_of(post, state=SlotState.DISPATCHED), NOTHING, now=DUE)
+    assert scope.lower() in obstacle.message
+    assert "ListHolds" in obstacle.message
+
+
 @pytest.mark.parametrize(
     ("state", "reason", "ends"),
     [
@@ -98,7 +109,7 @@ def test_a_post_that_publisher_has_checked_needs_no_word_on_its_draft(state: Job
         (JobState.WAITING, "RATE_LIMITED", True),
         (JobState.WAITING, "A_NEW_REASON", True),
         (JobState.WAITING, "CONTENT_PENDING", False),
-        (JobState.BLOCKED, "ACCOUNT_ON_HOLD", False),
+        *((JobState.BLOCKED, f"{scope}_ON_HOLD", False) for scope in SCOPES),
         (JobState.READY, "IN_LINE", False),
         (JobState.UNKNOWN, "RESEND_REFUSED", False),
     ],

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queue_service.domain.command import ANSWERED_DELAY, still_wanted
-from queue_service.domain.job import ENDED, JobState
+from queue_service.domain.job import ENDED, UNDER_WAY, JobState
 from queue_service.domain.settlement import JobReport, SlotProgress, TargetProgress, outcome, settle
 from queue_service.domain.slot import LIVE, SlotState, TakingBack
 
@@ -45,6 +45,7 @@ def report(
     revision: int = 1,
     next_action_time: datetime | None = None,
     publish_time: datetime | None = None,
+    publish_now: bool | None = False,
 ) -> JobReport:
     return JobReport(
         organization_id="acme",
@@ -62,6 +63,7 @@ def report(
         state_reason="",
         next_action_time=next_action_time,
         publish_time=publish_time,
+        publish_now=publish_now,
     )
 
 
@@ -209,6 +211,27 @@ def test_an_ended_slot_never_lives_again() -> None:
     assert again.state is SlotState.FAILED
     published = settle(again, [report(JobState.PUBLISHED, 4, publish_time=NOW)], now=NOW)
     assert published.state is SlotState.PUBLISHED
+
+
+@pytest.mark.parametrize("state", sorted(JobState))
+def test_a_target_is_sent_now_until_its_job_has_ended_or_has_a_slot_again(state: JobState) -> None:
+    begun = settle(slot(), [report(JobState.READY, 2, publish_now=True)], now=NOW)
+    assert [target.sent_now for target in begun.targets] == [True]
+    lined = settle(begun, [report(JobState.READY, 3, publish_now=None)], now=NOW)
+    assert [target.sent_now for target in lined.targets] == [True]
+    after = settle(lined, [report(state, 4, publish_now=True)], now=NOW)
+    assert [target.sent_now for target in after.targets] == [state in UNDER_WAY]
+    again = settle(lined, [report(state, 4)], now=NOW)
+    assert [target.sent_now for target in again.targets] == [False]
+
+
+@pytest.mark.parametrize("state", sorted(ENDED - {JobState.CANCELED}))
+def test_what_publish_now_sends_leaves_a_canceled_slot_canceled(state: JobState) -> None:
+    canceled = slot()._replace(state=SlotState.CANCELED, state_reason="REMOVED")
+    after = settle(canceled, [report(state, 3, publish_now=True)], now=NOW)
+    assert (after.state, after.state_reason) == (SlotState.CANCELED, "REMOVED")
+    assert [target.job_state for target in after.targets] == [state]
+    assert settle(canceled, [report(state, 3)], now=NOW).state is not SlotState.CANCELED
 
 
 reports = st.lists(

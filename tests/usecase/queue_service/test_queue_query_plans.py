@@ -301,6 +301,7 @@ async def test_settlement_finds_its_rows_by_their_keys(crowded: "Queue") -> None
         "target_state_reasons": [""] * DUE,
         "are_answered": [True] * DUE,
         "of_another_slot": [False] * DUE,
+        "sent_now": [False] * DUE,
         "next_action_times": some,
         "target_publish_times": some,
         "search_from": some,

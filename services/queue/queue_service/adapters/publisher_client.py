@@ -78,7 +78,8 @@ class PublisherClient:
             scope=hold_pb2.HOLD_SCOPE_ACCOUNT,
             scope_id=hold.social_account_id,
             revision=hold.revision,
-            reason=hold.reason,
+            # Publisher wants one, and who pauses a queue need not give any.
+            reason=hold.reason or "the queue is paused",
             holder=hold.holder,
         )
         try:

@@ -21,7 +21,7 @@ from queue_service.domain.account import AccountKey, require_etag
 from queue_service.domain.arrangement import Snapshot
 from queue_service.domain.rearranged import LISTED, Cleared
 from queue_service.domain.removing import clear, is_too_late
-from queue_service.domain.slot import CancelReason, QueueSlot, SlotState
+from queue_service.domain.slot import LIVE, CancelReason, QueueSlot, SlotState
 from queue_service.domain.take_back import CancelAnswer, SlotPost
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
@@ -41,6 +41,8 @@ class _Begun:
     canceled: int
     slot_ids: tuple[str, ...]
     posts: tuple[SlotPost, ...]
+    # Those of them that PublishNow sends: Publisher is not asked for them.
+    sent: frozenset[str]
 
 
 class ClearQueue:
@@ -93,7 +95,8 @@ class ClearQueue:
         posts = await self._take_back.intend_cancel(
             tx, clearing.account, slot_ids, reason=CancelReason.CLEARED, now=now
         )
-        return None, _Begun(canceled=canceled, slot_ids=slot_ids, posts=tuple(posts))
+        sent = frozenset(slot.slot_id for slot in snapshot.slots if slot.sent_job_id)
+        return None, _Begun(canceled=canceled, slot_ids=slot_ids, posts=tuple(posts), sent=sent)
 
     async def _clear(self, tx: Transaction, snapshot: Snapshot, now: datetime) -> tuple[Arranged, tuple[str, ...]]:
         """Cancels the SCHEDULED slots, and returns the DISPATCHED ones; the etag changes once."""
@@ -113,7 +116,8 @@ class ClearQueue:
             return past
         queue = (await lock_queues(tx, {account}))[account]
         asked = await _read(tx, account, begun.slot_ids)
-        late = sorted(filter(is_too_late, asked), key=lambda slot: slot.schedule_time)
+        late = [slot for slot in asked if is_too_late(slot) or (slot.id in begun.sent and slot.state in LIVE)]
+        late.sort(key=lambda slot: slot.schedule_time)
         canceled = begun.canceled + sum(slot.state is SlotState.CANCELED for slot in asked)
         cleared = Cleared(etag=queue.etag, canceled=canceled, too_late=tuple(late[:LISTED]))
         return await self._ledger.answer(tx, call, cleared)

@@ -25,6 +25,8 @@ class SeatedSlot(NamedTuple):
     state: SlotState
     seat: Seat
     category_id: str = ""
+    # The post job of the slot that PublishNow sends: it is too late for any change of the slot. Empty as a rule.
+    sent_job_id: str = ""
 
     @property
     def time(self) -> datetime:
@@ -32,7 +34,7 @@ class SeatedSlot(NamedTuple):
 
     @property
     def is_scheduled(self) -> bool:
-        return self.state is SlotState.SCHEDULED
+        return self.state is SlotState.SCHEDULED and not self.sent_job_id
 
     @property
     def is_pinned(self) -> bool:

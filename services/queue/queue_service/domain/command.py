@@ -47,6 +47,9 @@ class Command(NamedTuple):
     # The newer of two slots of a draft on an account has the greater one.
     slot_sequence: int
     time_zone: str
+    # The newest version of the post job that Queue knows, and its state; 0 and empty if it knows none.
+    job_version: int = 0
+    job_state: str = ""
 
 
 class SentCommand(NamedTuple):

@@ -21,6 +21,8 @@ class JobState(StrEnum):
 ENDED = frozenset({JobState.PUBLISHED, JobState.FAILED, JobState.MISSED, JobState.CANCELED, JobState.NEEDS_ATTENTION})
 # Publisher has stored the command.
 ANSWERED = frozenset(JobState) - {JobState.PENDING, JobState.SCHEDULED}
+# An attempt is open, or begins without another command.
+UNDER_WAY = ANSWERED - ENDED
 # Only a person can start another run of the job, no matter which slot it was sent for.
 FINAL = frozenset({JobState.PUBLISHED, JobState.NEEDS_ATTENTION})
 # A new time of their slot is not announced to them: Publisher would begin another run of those that failed.

@@ -17,6 +17,7 @@ from queue_service.domain.arrangement import (
 )
 from queue_service.domain.booking import check_exact_time, slot_taken
 from queue_service.domain.free_times import FreeTimes
+from queue_service.domain.removing import require_unsent
 from queue_service.domain.seat import seat_at
 from queue_service.domain.shifting import let_in
 from queue_service.domain.slot import SPACING, BlockingSlot, MoveReason, SlotOrigin
@@ -54,6 +55,7 @@ def move(
     earliest: datetime,
 ) -> Arrangement:
     """Moves a SCHEDULED slot. New slot times are not before `earliest`."""
+    require_unsent(slot)
     match destination:
         case ToTop():
             others = [each for each in snapshot.shiftable if each.slot_id != slot.slot_id]

@@ -42,6 +42,8 @@ def reorder(snapshot: Snapshot, order: Order, ended: Mapping[str, SlotState]) ->
             raise _not_scheduled(order, name, ended[name]) if name in ended else _not_found(order, name)
         if name in named:
             raise _wrong("REORDER_REPEATED", f"slot {slot.slot_id} is named twice", slot)
+        if slot.sent_job_id:
+            continue  # it keeps its seat, and callers may not know yet
         if not slot.is_scheduled:
             raise _not_scheduled(order, name, slot.state, slot)
         named[name] = slot

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from queue_service.domain.command import ANSWERED_DELAY
-from queue_service.domain.job import ANSWERED, ENDED, FINAL, TAKEN_BACK, JobState
+from queue_service.domain.job import ANSWERED, ENDED, FINAL, TAKEN_BACK, UNDER_WAY, JobState
 from queue_service.domain.slot import COUNTED, DRAFT_PUBLISHED, LIVE, SPACING, CancelReason, SlotState, TakingBack
 from servicekit.versions import newest
 
@@ -33,6 +33,8 @@ class JobReport(NamedTuple):
     state_reason: str
     next_action_time: datetime | None
     publish_time: datetime | None
+    # PublishNow sends it, with or without a slot; None if the report does not tell.
+    publish_now: bool | None = False
 
     @property
     def slot_key(self) -> tuple[str, str]:
@@ -71,6 +73,8 @@ class TargetProgress(NamedTuple):
     of_another_slot: bool = False
     state_reason: str = ""
     report: JobReport | None = None
+    # PublishNow has it: the slot sends it no more, and nobody can take it back.
+    sent_now: bool = False
 
     @property
     def is_taken_back(self) -> bool:
@@ -141,6 +145,9 @@ def settle(slot: SlotProgress, reports: Sequence[JobReport], *, now: datetime) -
     if not relevant:
         return slot
     targets = _reported(slot, relevant)
+    if slot.state is SlotState.CANCELED and any(report.publish_now for report in relevant):
+        # The draft was taken out of the queue, and published at once after that.
+        return slot._replace(targets=targets)
     if _returns(slot, targets):
         return _returned(slot, targets, now)
     state = _state(slot.state, targets)
@@ -244,7 +251,12 @@ def _updated(target: TargetProgress, report: JobReport | None, slot_id: str) -> 
         of_another_slot=report.slot_id != slot_id,
         state_reason=report.state_reason,
         report=report,
+        sent_now=report.state in UNDER_WAY and _is_sent_now(target, report),
     )
+
+
+def _is_sent_now(target: TargetProgress, report: JobReport) -> bool:
+    return target.sent_now if report.publish_now is None else report.publish_now
 
 
 def _state(state: SlotState, targets: tuple[TargetProgress, ...]) -> SlotState:

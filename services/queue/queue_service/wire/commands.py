@@ -20,6 +20,8 @@ def publish_command(command: Command, max_attempts: int) -> Outgoing:
         traceparent=command.traceparent,
         slot_sequence=command.slot_sequence,
         time_zone=command.time_zone,
+        known_job_version=command.job_version,
+        known_job_state=command.job_state,
     )
     # In place: a message that is copied into a field costs twice as much.
     target = message.target

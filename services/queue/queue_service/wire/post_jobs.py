@@ -1,5 +1,7 @@
 """Post jobs, as Publisher announces them."""
 
+from datetime import datetime
+
 from postflow.publisher.v1 import post_job_pb2, publisher_events_pb2
 from queue_service.domain.job import JobState
 from queue_service.domain.settlement import JobReport
@@ -12,6 +14,10 @@ _STATES = {
     for name, number in post_job_pb2.PostJobState.items()
     if number != post_job_pb2.POST_JOB_STATE_UNSPECIFIED
 }
+
+
+def restored_time(message: publisher_events_pb2.PublisherRestored) -> datetime | None:
+    return moment(message.restored_time) if message.HasField("restored_time") else None
 
 
 def job_report(message: publisher_events_pb2.PostJobChanged) -> JobReport:
@@ -38,8 +44,9 @@ def report_of(organization_id: str, job: post_job_pb2.PostJob) -> JobReport:
         external_url=job.external_url,
         error_message=job.error_message,
         state_reason=job.state_reason,
-        next_action_time=moment(job.next_action_time) if job.HasField("next_action_time") else None,
+        next_action_time=_next_action_time(job),
         publish_time=moment(job.publish_time) if job.HasField("publish_time") else None,
+        publish_now=job.publish_now,
     )
 
 
@@ -63,6 +70,15 @@ def accepted_commands(message: publisher_events_pb2.CommandsAccepted) -> list[Jo
             state_reason="",
             next_action_time=None,
             publish_time=None,
+            publish_now=None,
         )
         for each in message.commands
     ]
+
+
+def _next_action_time(job: post_job_pb2.PostJob) -> datetime | None:
+    """Returns when the post may go out, if that is known: Publisher itself may act later, as when a limit is over."""
+    for name in ("expected_time", "next_action_time"):
+        if job.HasField(name):
+            return moment(getattr(job, name))
+    return None

@@ -29,7 +29,10 @@ _ORIGINS = {origin.value: origin for origin in SlotOrigin}
 
 _SEAT = """
     select s.id, s.draft_id, s.state, s.schedule_time, s.origin, s.time_zone, s.local_date, s.local_time,
-        s.nominal_local_time, coalesce(s.tzdata_version, ''), coalesce(d.category_id, '')"""
+        s.nominal_local_time, coalesce(s.tzdata_version, ''), coalesce(d.category_id, ''), (
+            select coalesce(min(t.post_job_id), '') from slot_target t
+            where t.organization_id = s.organization_id and t.slot_id = s.id and t.sent_now
+        )"""
 _OF_DRAFT = "left join draft d on d.organization_id = s.organization_id and d.id = s.draft_id"
 # The pair is a bound of `slot_live_time` only: other partial indexes of live slots would read the whole organization.
 _SEATED = f"""
@@ -259,9 +262,9 @@ def _seats(seats: Sequence[Seat]) -> dict[str, Any]:
 
 
 def _seated(row: Iterable[Any]) -> SeatedSlot:
-    slot_id, draft_id, state, time, origin, zone, local_date, local_time, nominal, release, category_id = row
+    slot_id, draft_id, state, time, origin, zone, local_date, local_time, nominal, release, *more = row
     seat = Seat(time, _ORIGINS[origin], zone, local_date, local_time, nominal, release)
-    return SeatedSlot(slot_id, draft_id, _STATES[state], seat, category_id)
+    return SeatedSlot(slot_id, draft_id, _STATES[state], seat, *more)
 
 
 def _grouped(rows: Sequence[Row]) -> list[list[Row]]:

@@ -73,7 +73,8 @@ _LOCK_DUE = Statement("""
 # In the order of the fields of Command, then the state of the job.
 COMMAND = """
     c.organization_id, c.id, c.revision, c.emission, c.draft_id, c.social_account_id, t.channel, t.destination,
-    c.schedule_time, c.not_after, c.content_revision, c.traceparent, c.sequence, c.time_zone, t.job_state
+    c.schedule_time, c.not_after, c.content_revision, c.traceparent, c.sequence, c.time_zone, t.job_version,
+    coalesce(t.job_state, ''), t.job_state
 """
 
 # This is a separate statement, because its snapshot must be newer than the locks: otherwise it would overlook a slot

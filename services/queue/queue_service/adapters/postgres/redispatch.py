@@ -67,6 +67,17 @@ _HASTEN_OF_ALL = Statement(
     _HASTEN % ("slot s", _UNANSWERED + " and s.list_state = 'LIVE' and s.schedule_time <= :dispatched_until")
 )
 
+_HASTEN_EVERYWHERE = Statement("""
+    with page as materialized (
+        select organization_id, id from slot
+        where is_live and list_state = 'LIVE' and state = 'DISPATCHED'
+        order by organization_id, id for update
+    )
+    update slot s set next_emit_at = least(s.next_emit_at, cast(:now as timestamptz))
+    from page
+    where s.organization_id = page.organization_id and s.id = page.id and s.state = 'DISPATCHED'
+""")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedSlot:
@@ -105,3 +116,8 @@ async def hasten_unanswered(tx: Transaction, organization_id: str, account: str,
     if account:
         return await tx.execute(_HASTEN_OF_ACCOUNT, names | {"social_account_id": account})
     return await tx.execute(_HASTEN_OF_ALL, names)
+
+
+async def hasten_everywhere(tx: Transaction, *, now: datetime) -> int:
+    """Makes the commands of all DISPATCHED slots of all tenants due for a repeat. Returns how many slots."""
+    return await tx.execute(_HASTEN_EVERYWHERE, {"now": now})

@@ -19,7 +19,7 @@ _JOB_STATES = {None: None} | {state.value: state for state in JobState}
 _PROGRESS = """
     s.organization_id, s.id, s.draft_id, s.social_account_id, s.revision, s.schedule_time, s.state, s.next_emit_at,
     s.expected_time, s.publish_time, s.is_answered, s.state_reason, s.taking_back, t.channel, t.destination,
-    t.job_state, t.job_version, t.next_action_time, t.publish_time, t.of_another_slot, t.state_reason
+    t.job_state, t.job_version, t.next_action_time, t.publish_time, t.of_another_slot, t.state_reason, t.sent_now
 """
 # Locks in the order of the keys. PostgreSQL returns the newest version of a row that it has waited for.
 _LOCK_PROGRESS = Statement(f"""
@@ -73,7 +73,7 @@ _PUBLISH = Statement("""
     update slot_target t set
         post_job_id = r.post_job_id, job_state = 'PUBLISHED', job_version = r.job_version,
         external_url = r.external_url, error_message = '', state_reason = '', next_action_time = null,
-        publish_time = r.publish_time, of_another_slot = false
+        publish_time = r.publish_time, of_another_slot = false, sent_now = false
     from settled r
     where t.organization_id = r.organization_id and t.slot_id = r.id and t.channel = r.channel
         and t.destination = r.destination
@@ -88,15 +88,17 @@ _SAVE_PROGRESS = Statement("""
         update slot_target t set
             post_job_id = r.post_job_id, job_state = r.job_state, job_version = r.job_version,
             external_url = r.external_url, error_message = r.error_message, state_reason = r.state_reason,
-            next_action_time = r.next_action_time, publish_time = r.publish_time, of_another_slot = r.of_another_slot
+            next_action_time = r.next_action_time, publish_time = r.publish_time, of_another_slot = r.of_another_slot,
+            sent_now = r.sent_now
         from unnest(
             cast(:target_organization_ids as text[]), cast(:target_slot_ids as text[]), cast(:channels as text[]),
             cast(:destinations as text[]), cast(:post_job_ids as text[]), cast(:job_states as text[]),
             cast(:job_versions as bigint[]), cast(:external_urls as text[]), cast(:error_messages as text[]),
             cast(:target_state_reasons as text[]), cast(:next_action_times as timestamptz[]),
-            cast(:target_publish_times as timestamptz[]), cast(:of_another_slot as boolean[])
+            cast(:target_publish_times as timestamptz[]), cast(:of_another_slot as boolean[]),
+            cast(:sent_now as boolean[])
         ) as r (organization_id, slot_id, channel, destination, post_job_id, job_state, job_version, external_url,
-            error_message, state_reason, next_action_time, publish_time, of_another_slot)
+            error_message, state_reason, next_action_time, publish_time, of_another_slot, sent_now)
         where t.organization_id = r.organization_id and t.slot_id = r.slot_id and t.channel = r.channel
             and t.destination = r.destination and t.job_version < r.job_version
     )
@@ -229,6 +231,7 @@ async def save_progress(tx: Transaction, slots: Sequence[SlotProgress], *, now: 
             "target_organization_ids": [slot.organization_id for slot, _, _ in reported],
             "target_slot_ids": [slot.slot_id for slot, _, _ in reported],
             "of_another_slot": [target.of_another_slot for _, target, _ in reported],
+            "sent_now": [target.sent_now for _, target, _ in reported],
             "target_state_reasons": [report.state_reason for _, _, report in reported],
             "channels": [report.channel for _, _, report in reported],
             "destinations": [report.destination for _, _, report in reported],
@@ -273,7 +276,9 @@ def _progress(rows: Sequence[Row]) -> list[SlotProgress]:
 def _slot_progress(rows: Sequence[Row]) -> SlotProgress:
     slot = rows[0]
     targets = tuple(
-        TargetProgress(row[13], row[14], _JOB_STATES[row[15]], row[16], row[17], row[18], row[19], row[20])
+        TargetProgress(
+            row[13], row[14], _JOB_STATES[row[15]], row[16], row[17], row[18], row[19], row[20], None, row[21]
+        )
         for row in rows
     )
     return SlotProgress._make((*slot[:6], _SLOT_STATES[slot[6]], *slot[7:12], _TAKING_BACK[slot[12]], targets))

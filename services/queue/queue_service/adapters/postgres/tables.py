@@ -271,6 +271,14 @@ slot_target = Table(
     Column("state_reason", Text, nullable=False, server_default=""),
     # The job ended with another slot of the draft.
     Column("of_another_slot", Boolean, nullable=False, server_default=text("false")),
+    # PublishNow sends it at present.
+    Column("sent_now", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("organization_id", "slot_id", "channel", "destination"),
     ForeignKeyConstraint(["organization_id", "slot_id"], ["slot.organization_id", "slot.id"]),
+)
+Index(
+    "slot_target_sent_now",
+    slot_target.c.organization_id,
+    slot_target.c.slot_id,
+    postgresql_where=text("sent_now"),
 )
