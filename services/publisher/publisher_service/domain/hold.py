@@ -1,16 +1,22 @@
-"""Holds: what keeps the posts of an account from starting, and the order of puts and releases."""
+"""Holds: what keeps posts from starting, and the order of puts and releases."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from servicekit.faults import NotFound, Refused
+from servicekit.faults import InvalidField, NotFound, Refused
 
 
 class Scope(StrEnum):
     """A kind of thing that a hold covers."""
 
     ACCOUNT = "ACCOUNT"
+    # The whole of it: such a hold has no `scope_id`.
+    ORGANIZATION = "ORGANIZATION"
+    BRAND = "BRAND"
+    CAMPAIGN = "CAMPAIGN"
+    # The organization's accounts at one provider.
+    PROVIDER = "PROVIDER"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +32,8 @@ class Hold:
     in_force: bool
     create_time: datetime
     update_time: datetime
+    # When it ends by itself.
+    end_time: datetime | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -43,31 +51,40 @@ class WantedHold:
     revision: int
     reason: str
     holder: str
+    end_time: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holding:
-    """A hold in force, and the post jobs that it covers and that are being sent or may be out."""
+    """A hold in force, and the post jobs that it covers and that are being sent or may be out: the first, and all."""
 
     hold: Hold
     in_flight: tuple[str, ...]
+    in_flight_count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldFilter:
-    """Selects holds of an organization that are in force; an empty account admits all."""
+    """Selects holds of an organization that are in force; empty fields admit all.
+
+    An account admits those that cover it, by its own id, its provider or its organization.
+    """
 
     organization_id: str
     social_account_id: str = ""
+    scopes: tuple[Scope, ...] = ()
+    scope_id: str = ""
 
 
 def put(known: Hold | None, wanted: WantedHold, *, now: datetime) -> Hold:
-    """Returns the hold in force; the same one if this put is known already."""
+    """Returns the hold in force; the same one if this put is known already. Refuses an end that has come."""
     if known is not None:
         _require_scope(known, wanted)
         if known.in_force and known.revision == wanted.revision:
             return known
     revision = _next_revision(known, wanted.revision)
+    if wanted.end_time is not None and wanted.end_time <= now:
+        raise InvalidField("end_time", "must be in the future")
     return Hold(
         organization_id=wanted.organization_id,
         id=wanted.id,
@@ -80,6 +97,7 @@ def put(known: Hold | None, wanted: WantedHold, *, now: datetime) -> Hold:
         # A release that came before the first put has no scope, and was no hold.
         create_time=known.create_time if known is not None and known.scope else now,
         update_time=now,
+        end_time=wanted.end_time,
     )
 
 
