@@ -1,11 +1,26 @@
 """The contract of a provider's adapter: how to send and look up posts there, and the limits of the provider."""
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Protocol
 
 from publisher_service.domain.outcome import Finding, Outcome
+from publisher_service.domain.preparation import Preparing
 from servicekit.record import record
+
+
+class Proof(StrEnum):
+    """Class of a provider: what proves whether a post is out once its answer is lost."""
+
+    # A repeat under the same key does nothing, and the key finds the post.
+    KEYED = "KEYED"
+    # A post is prepared first; the state of what was prepared tells whether it is out.
+    CHECKABLE = "CHECKABLE"
+    # The posts of an account are listed, and one of them is recognized.
+    LOOKUP = "LOOKUP"
+    # Nothing: a person has to look.
+    BLIND = "BLIND"
 
 
 @record(frozen=True, slots=True, kw_only=True)
@@ -19,6 +34,10 @@ class Post:
     # Empty in a look if the bytes are lost.
     text: str
     idempotency_key: str
+    # What the provider has prepared for this post; empty if it prepares nothing.
+    handle: str = ""
+    # In a look: when the first request that may have been sent began.
+    since: datetime | None = None
 
     def __repr__(self) -> str:
         """Leaves out the token: a post may end up in a traceback."""
@@ -49,6 +68,12 @@ class Limits:
     senders: int = 64
     # Looks at once.
     lookers: int = 8
+    # Posts that are being prepared at once.
+    preparers: int = 8
+    # The first wait before the provider is asked how far a post is; later ones grow with the time that has passed.
+    check_again: timedelta = timedelta(seconds=5)
+    # What was prepared longer ago than this is prepared again.
+    handle_life: timedelta = timedelta(hours=23)
 
 
 class Adapter(Protocol):
@@ -59,6 +84,9 @@ class Adapter(Protocol):
 
     @property
     def channels(self) -> tuple[str, ...]: ...
+
+    @property
+    def proof(self) -> Proof: ...
 
     @property
     def limits(self) -> Limits: ...
@@ -73,4 +101,16 @@ class Adapter(Protocol):
 
     async def look(self, post: Post) -> Finding:
         """Looks for the post that was sent under this key. Only proof is Found or Absent."""
+        ...
+
+
+class PreparingAdapter(Adapter, Protocol):
+    """An adapter whose provider prepares a post before it publishes it; its class is CHECKABLE."""
+
+    async def prepare(self, post: Post) -> Preparing:
+        """Has the provider prepare the post. May be repeated: what was prepared before is left to itself."""
+        ...
+
+    async def check(self, post: Post) -> Preparing:
+        """Asks how far the post is that has this handle. Anything that is not certain is Delayed."""
         ...

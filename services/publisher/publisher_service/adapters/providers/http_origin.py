@@ -12,11 +12,15 @@ from collections.abc import Awaitable, Mapping
 from datetime import timedelta
 from typing import Final, TypeVar, cast
 from urllib.parse import urlsplit
+from weakref import WeakSet
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from publisher_service.adapters.providers.addresses import Addresses
+from servicekit.failpoints import declare, droppable, failpoint
 from servicekit.record import record
+
+_WRITTEN = declare("publisher.request.written")
 
 # Servers close idle connections after a few seconds to a minute. A request on one that is being closed has an unknown
 # outcome, so connections are not kept for long.
@@ -68,6 +72,13 @@ class HttpOrigin:
         self._places = asyncio.Semaphore(connections)
         self._idle: deque[_Connection] = deque()
         self._sweep: asyncio.TimerHandle | None = None
+        self._open: WeakSet[_Connection] = WeakSet()
+        droppable(self)
+
+    def drop_connections(self) -> None:
+        """Breaks every open connection, as a network does."""
+        for connection in tuple(self._open):
+            connection.abort()
 
     async def get(self, path: str, headers: Mapping[str, str], *, timeout: timedelta) -> Answer:
         """Raises NotConnected, ConnectionLost or TimeoutError. If the connection was stale, a GET is repeated once."""
@@ -146,6 +157,7 @@ class HttpOrigin:
         _, connection = await _in_time(connecting, deadline)
         if not connection.is_usable:
             raise NotConnected("closed at once")
+        self._open.add(connection)
         return connection
 
     def _keep(self, connection: "_Connection") -> None:
@@ -207,6 +219,7 @@ class _Connection(asyncio.Protocol):
         alarm = self._loop.call_at(deadline, self._expire)
         self._transport.write(request)
         try:
+            await failpoint(_WRITTEN)
             return await self._answer
         except BaseException:
             self.abort()  # its answer may still come, and must not be taken for that of the next request

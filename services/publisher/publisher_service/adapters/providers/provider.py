@@ -9,11 +9,19 @@ import logging
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import timedelta
-from typing import Any, Final, TypeVar, final
+from typing import Any, Final, TypeVar, cast, final
 
 from opentelemetry import metrics
 
-from publisher_service.adapters.providers.adapter import Adapter, CredentialsRefused, Limits, Post, ProviderDown
+from publisher_service.adapters.providers.adapter import (
+    Adapter,
+    CredentialsRefused,
+    Limits,
+    Post,
+    PreparingAdapter,
+    Proof,
+    ProviderDown,
+)
 from publisher_service.adapters.providers.texts import is_name, storable
 from publisher_service.adapters.providers.time_limit import TimeLimit
 from publisher_service.domain.outcome import (
@@ -29,6 +37,7 @@ from publisher_service.domain.outcome import (
     label,
 )
 from publisher_service.domain.policy import Policy
+from publisher_service.domain.preparation import PREPARING, Delayed, Preparing, Processing, Ready
 from servicekit.clock import Clock
 from servicekit.run.histograms import Histogram
 
@@ -66,7 +75,10 @@ class Provider:
         self._adapter = adapter
         self._clock = clock
         self._limit = TimeLimit(self.time_limit)
-        for operation in ("verify", "send", "look"):
+        self.proof: Proof = adapter.proof
+        # A post is prepared before it is published.
+        self.prepares: bool = adapter.proof is Proof.CHECKABLE
+        for operation in ("verify", "send", "look", "prepare"):
             _failures.add(0, {"provider": self.name, "operation": operation})
 
     @property
@@ -123,6 +135,19 @@ class Provider:
             finding = NoProof(message=f"the adapter failed with {type(error).__name__}")
         self._took(started, "look", label(finding))
         return finding
+
+    async def prepare(self, post: Post) -> Preparing:
+        """Has a post prepared, or asks how far the one is that has this handle. A failure of the adapter is Delayed."""
+        adapter = cast(PreparingAdapter, self._adapter)
+        started = self._clock.monotonic()
+        try:
+            call = adapter.check(post) if post.handle else adapter.prepare(post)
+            found = _sound_preparing(await self._in_time(call))
+        except Exception as error:  # noqa: BLE001 - a failed adapter has prepared nothing that is known
+            self._failed("prepare", error)
+            found = Delayed(message=f"the adapter failed with {type(error).__name__}")
+        self._took(started, "prepare", type(found).__name__.lower())
+        return found
 
     async def _in_time(self, call: Coroutine[Any, Any, T]) -> T:
         try:
@@ -184,10 +209,21 @@ def _sound_finding(finding: object) -> Finding:
     return _named(finding) if isinstance(finding, Found) else _storable(finding)
 
 
-Proof = TypeVar("Proof", Accepted, Found)
+def _sound_preparing(preparing: object) -> Preparing:
+    if not isinstance(preparing, PREPARING) or type(preparing) not in PREPARING:
+        raise _Nonsense(f"not a preparation: {type(preparing).__name__}")
+    if isinstance(preparing, Processing | Ready) and not is_name(preparing.handle):
+        raise _Nonsense("what is prepared has no name that can be kept")
+    if isinstance(preparing, Delayed) and preparing.retry_after is not None:
+        wait = min(max(preparing.retry_after, _SHORTEST_WAIT), _LONGEST_WAIT)
+        preparing = replace(preparing, retry_after=wait)
+    return _storable(preparing)
 
 
-def _named(proof: Proof) -> Proof:
+Evidence = TypeVar("Evidence", Accepted, Found)
+
+
+def _named(proof: Evidence) -> Evidence:
     """Returns the proof with storable texts. A name that cannot be stored unchanged proves nothing."""
     if not is_name(proof.external_id):
         raise _Nonsense("the post has no name that can be kept")
@@ -199,9 +235,10 @@ def _named(proof: Proof) -> Proof:
 Value = TypeVar("Value")
 
 
-# The fields of each outcome and finding that hold text.
+# The fields of each outcome, finding and preparation that hold text.
 _TEXTS: Final = {
-    kind: tuple(field.name for field in fields(kind) if field.type is str) for kind in {*OUTCOMES, *FINDINGS}
+    kind: tuple(field.name for field in fields(kind) if field.type is str)
+    for kind in {*OUTCOMES, *FINDINGS, *PREPARING}
 }
 
 
