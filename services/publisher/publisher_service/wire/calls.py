@@ -1,0 +1,82 @@
+"""Runs that a call begins: RetryPostJob and PublishNow."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+import channels
+from postflow.drafts.v1 import drafts_events_pb2
+from postflow.publisher.v1 import publisher_service_pb2 as pb
+from postflow.target.v1 import target_pb2
+from publisher_service.domain.plan import SavedDraft
+from publisher_service.domain.post_job import PostJob, Target
+from publisher_service.domain.publish_now import UrgentPost, UrgentPosts
+from publisher_service.wire.events import saved_draft_from
+from publisher_service.wire.posts import post_job
+from publisher_service.wire.targets import target_from
+from publisher_service.wire.unreadable import UnreadableMessage
+from servicekit.faults import InvalidField
+from servicekit.timestamps import moment
+
+
+def latest_time_of(request: pb.RetryPostJobRequest | pb.PublishNowRequest) -> datetime | None:
+    return moment(request.not_after) if request.HasField("not_after") else None
+
+
+def retry_response(job: PostJob) -> pb.RetryPostJobResponse:
+    return pb.RetryPostJobResponse(post_job=post_job(job))
+
+
+def urgent_posts_from(request: pb.PublishNowRequest) -> UrgentPosts:
+    """Translates a request. Raises InvalidField."""
+    draft = _draft_from(request.draft, request.organization_id)
+    targets = _targets_from(request.targets, "targets")
+    for index, target in enumerate(targets):
+        if target not in draft.targets:
+            raise InvalidField(f"targets[{index}]", "is not a target of the draft")
+    return UrgentPosts(
+        draft=draft,
+        targets=targets or draft.targets,
+        over_cap=request.over_cap,
+        not_after=latest_time_of(request),
+    )
+
+
+def publish_now_response(results: Sequence[UrgentPost]) -> pb.PublishNowResponse:
+    return pb.PublishNowResponse(
+        results=[
+            pb.PublishNowResult(
+                outcome=pb.PUBLISH_NOW_OUTCOME_REFUSED if each.reason else pb.PUBLISH_NOW_OUTCOME_STARTED,
+                reason=each.reason,
+                post_job=post_job(each.job),
+            )
+            for each in results
+        ]
+    )
+
+
+def _draft_from(message: drafts_events_pb2.DraftSaved, organization_id: str) -> SavedDraft:
+    """Reads the draft as its event would be read, in the spelling in which Drafts announces targets."""
+    if message.organization_id not in ("", organization_id):
+        raise InvalidField("draft.organization_id", "must be the tenant of the request, or empty")
+    if not message.targets:
+        raise InvalidField("draft.targets", "is required")
+    targets = _targets_from(message.targets, "draft.targets")
+    try:
+        draft = saved_draft_from(message)
+    except UnreadableMessage as unreadable:
+        raise InvalidField("draft.content", str(unreadable)) from None
+    return replace(draft, organization_id=organization_id, targets=targets)
+
+
+def _targets_from(messages: Sequence[target_pb2.Target], field: str) -> tuple[Target, ...]:
+    targets: list[Target] = []
+    for index, message in enumerate(messages):
+        try:
+            target = replace(target_from(message), channel=channels.normalise(message.channel))
+        except channels.UnknownChannel as unknown:
+            raise InvalidField(f"{field}[{index}].channel", str(unknown), reason="UNKNOWN_CHANNEL") from None
+        if target in targets:
+            raise InvalidField(f"{field}[{index}]", "is named twice")
+        targets.append(target)
+    return tuple(targets)
