@@ -1,58 +1,83 @@
 """Composition root of a publisher process."""
 
-import asyncio
 import sys
+from datetime import datetime, timedelta
 from functools import partial
 
+from postflow.publisher.v1.publisher_admin_service_pb2_grpc import add_PublisherAdminServiceServicer_to_server
 from postflow.publisher.v1.publisher_service_pb2_grpc import add_PublisherServiceServicer_to_server
 from postflow.publisher.v1.social_account_service_pb2_grpc import add_SocialAccountServiceServicer_to_server
-from publisher_service.adapters.providers.http_origin import HttpOrigin
-from publisher_service.adapters.providers.provider import Providers
-from publisher_service.adapters.providers.sandbox import SandboxAdapter
-from publisher_service.adapters.vault import Vault, read_keys
 from publisher_service.application import post_log
 from publisher_service.application.announce_started import AnnounceStarted
 from publisher_service.application.cancel_post_jobs import CancelPostJobs
 from publisher_service.application.claim_jobs import ClaimJobs
 from publisher_service.application.connect_account import ConnectAccount
 from publisher_service.application.count_jobs import CountJobs
+from publisher_service.application.disconnect_account import DisconnectAccount
 from publisher_service.application.disown_claims import DisownClaims
 from publisher_service.application.drop_kept_content import DropKeptContent
+from publisher_service.application.drop_reservations import DropReservations
 from publisher_service.application.drop_slots import DropSlots
+from publisher_service.application.end_holds import EndHolds
+from publisher_service.application.explain_post_job import ExplainPostJob
+from publisher_service.application.follow_schedules import FollowSchedules
+from publisher_service.application.free_posts import FreePosts
 from publisher_service.application.hold_check import HoldCheck
-from publisher_service.application.late_evidence import LateEvidence
+from publisher_service.application.leave_safe_mode import LeaveSafeMode
+from publisher_service.application.prepare_ahead import PrepareAhead
+from publisher_service.application.prepare_posts import PreparePosts
+from publisher_service.application.publish_now import PublishNow
 from publisher_service.application.put_hold import PutHold
 from publisher_service.application.read_accounts import ReadAccounts
+from publisher_service.application.read_activity import ReadActivity
+from publisher_service.application.read_destinations import ReadDestinations
 from publisher_service.application.read_holds import ReadHolds
 from publisher_service.application.read_jobs import ReadJobs
+from publisher_service.application.read_safe_mode import ReadSafeMode
+from publisher_service.application.reconcile import Reconcile
 from publisher_service.application.recover_jobs import RecoverJobs
 from publisher_service.application.relabel_lines import RelabelLines
+from publisher_service.application.release_destinations import ReleaseDestinations
 from publisher_service.application.release_hold import ReleaseHold
+from publisher_service.application.replay_post_jobs import ReplayPostJobs
 from publisher_service.application.reseal_credentials import ResealCredentials
 from publisher_service.application.resolve_post_job import ResolvePostJob
 from publisher_service.application.resolve_unknown import ResolveUnknown
-from publisher_service.application.save_drafts import SaveDrafts
+from publisher_service.application.retry_post_job import RetryPostJob
 from publisher_service.application.send_post import SendPost
 from publisher_service.application.settle_posts import SettlePosts
+from publisher_service.application.take_over_jobs import TakeOverJobs
 from publisher_service.application.take_slots import TakeSlots
+from publisher_service.application.update_account import UpdateAccount
+from publisher_service.application.update_destination import UpdateDestination
+from publisher_service.application.wake_parked import WakeParked
 from publisher_service.application.wake_stranded_lines import WakeStrandedLines
+from publisher_service.application.watch_post_jobs import WatchPostJobs
 from publisher_service.application.withdraw_content import WithdrawContent
-from publisher_service.domain.policy import Policy
 from publisher_service.engine.intake import CONSUMER as COMMANDS
 from publisher_service.engine.intake import CommandIntake
-from publisher_service.engine.lane import ProviderLane
 from publisher_service.engine.look_ups import LookUps
 from publisher_service.engine.pipeline import PublishPipeline
+from publisher_service.engine.preparations import Preparations
 from publisher_service.engine.redrive import CommandRedriver
 from publisher_service.engine.sweep import Sweep
-from publisher_service.engine.wake_up import WakeUp
-from publisher_service.entrypoints.events import CONSUMER, routes
+from publisher_service.entrypoints.admin_rpc import PublisherAdminServicer
+from publisher_service.entrypoints.events import (
+    CONSUMER,
+    SCHEDULES,
+    SINCE_THE_COPY,
+    own_routes,
+    routes,
+    schedule_routes,
+)
 from publisher_service.entrypoints.loops import loops
 from publisher_service.entrypoints.rpc import PublisherServicer, SocialAccountServicer
+from publisher_service.parts import Parts
 from publisher_service.settings import Settings
 from servicekit.backbone import Backbone
 from servicekit.bus.publisher import PipelinedPublisher
-from servicekit.pg.clock import SteadyClock
+from servicekit.messaging.again import apply_again
+from servicekit.messaging.consumer import EventConsumer
 from servicekit.rpc.server import Servicers
 from servicekit.run import Loop, Process, run_main
 from topology import publish_consumers
@@ -66,63 +91,51 @@ def main() -> int:
 
 async def compose(settings: Settings) -> Process:
     post_log.set_level(settings.outcome_log_level)
-    parts = _Parts(settings)
-    backbone = parts.backbone
+    backbone = Backbone("publisher", settings, migrations=MIGRATIONS)
+    parts = Parts(settings, backbone)
     pipeline, look_ups = _pipeline(parts), _look_ups(parts)
-    save_drafts = SaveDrafts(backbone.outbox, parts.due_now.set)
-    events = backbone.consumer(CONSUMER, routes(save_drafts, TakeSlots(backbone.outbox), DropSlots(backbone.outbox)))
+    followed = routes(parts.save_drafts, TakeSlots(backbone.outbox), DropSlots(backbone.outbox))
+    # Its own come only when a restored database is reconciled.
+    events = backbone.consumer(CONSUMER, [*followed, *own_routes(TakeOverJobs(backbone.outbox))])
+    schedules = backbone.consumer(SCHEDULES, schedule_routes(FollowSchedules(parts.on_gate_opened)))
     count_jobs = CountJobs(backbone.database, backbone.clock)
     redriver = CommandRedriver(PipelinedPublisher(backbone.nats), backbone.dead_letters)
     return backbone.process(
         servicers=_servicers(parts),
-        operations=backbone.operations(events, numbers=count_jobs.numbers, redrivers={COMMANDS: redriver}),
+        operations=backbone.operations(events, schedules, numbers=count_jobs.numbers, redrivers={COMMANDS: redriver}),
         starters={
             "clock": partial(parts.steady.start, backbone.clock, backbone.database),
             "publish stream": backbone.ensure_stream(settings.publish_stream),
+            "marks": parts.keep_marks.start,
         },
-        consumers=[pipeline, events],
-        loops=[look_ups, *_loops(parts, pipeline, look_ups, count_jobs)],
-        closers={"providers": parts.sandbox.close},
+        consumers=[pipeline, events, schedules, parts.watched_feed],
+        loops=[
+            look_ups,
+            _preparations(parts),
+            *_loops(parts, pipeline, look_ups, count_jobs),
+            _reconciling(parts, events, schedules),
+        ],
+        closers={"providers": parts.close_providers},
     )
 
 
-class _Parts:
-    """The parts that several use cases share."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        self.backbone = Backbone("publisher", settings, migrations=MIGRATIONS)
-        self.steady = SteadyClock(self.backbone.system)
-        self.vault = Vault(read_keys(settings.credentials_key, settings.credentials_keys_file))
-        self.sandbox = HttpOrigin(settings.sandbox_url, connections=settings.senders * 2)
-        self.providers = Providers([SandboxAdapter(self.sandbox, settings.limits)], self.backbone.system)
-        self._policy = settings.policy
-        self._policies = {provider.name: provider.policy(self._policy) for provider in self.providers}
-        self.late = LateEvidence(self.backbone.outbox)
-        self.wake_up = WakeUp()
-        self.due_now, self.gate_changed = asyncio.Event(), asyncio.Event()
-
-    def policy_of(self, name: str) -> Policy:
-        """Returns the policy of a provider; the common one for a provider that only another release has."""
-        return self._policies.get(name, self._policy)
-
-    def lookers_of(self, name: str) -> int:
-        provider = self.providers.get(name)
-        return self.settings.limits.lookers if provider is None else provider.limits.lookers
-
-    def on_gate_opened(self) -> None:
-        self.wake_up.wake_lines()
-        self.gate_changed.set()
-
-
-def _pipeline(parts: _Parts) -> PublishPipeline:
+def _pipeline(parts: Parts) -> PublishPipeline:
     settings, backbone = parts.settings, parts.backbone
     database, clock, outbox = backbone.database, backbone.clock, backbone.outbox
     return PublishPipeline(
         intake=_intake(parts),
         wake_up=parts.wake_up,
         claim=ClaimJobs(
-            database=database, clock=clock, steady=parts.steady, outbox=outbox, instance=backbone.ids.new()
+            database=database,
+            clock=clock,
+            steady=parts.steady,
+            outbox=outbox,
+            instance=parts.marks.process,
+            on_asked=parts.media_asked.set,
+            marks=parts.marks,
+            catch_up=parts.keep_marks.catch_up,
+            limits=settings.limit_defaults,
+            policies=parts.policy_of,
         ),
         disown=DisownClaims(database=database, clock=clock, outbox=outbox, policy=settings.policy),
         send=SendPost(
@@ -141,22 +154,17 @@ def _pipeline(parts: _Parts) -> PublishPipeline:
             late=parts.late,
             providers=parts.providers.names,
             wake_lines=parts.wake_up.wake_lines,
+            on_closed=parts.quota_changed.set,
         ),
         announce_started=AnnounceStarted(database=database, clock=clock, outbox=outbox),
         clock=backbone.system,
         steady=parts.steady,
-        lanes={
-            provider.name: ProviderLane(
-                provider.name,
-                senders=provider.limits.senders,
-                lease=provider.limits.request_timeout + settings.lease_margin,
-            )
-            for provider in parts.providers
-        },
+        lanes=parts.lanes,
+        answers_again=parts.on_answer,
     )
 
 
-def _intake(parts: _Parts) -> CommandIntake:
+def _intake(parts: Parts) -> CommandIntake:
     return CommandIntake(
         connection=parts.backbone.nats,
         stream=parts.settings.publish_stream,
@@ -167,7 +175,7 @@ def _intake(parts: _Parts) -> CommandIntake:
     )
 
 
-def _look_ups(parts: _Parts) -> LookUps:
+def _look_ups(parts: Parts) -> LookUps:
     resolve = ResolveUnknown(
         database=parts.backbone.database,
         clock=parts.backbone.clock,
@@ -180,7 +188,19 @@ def _look_ups(parts: _Parts) -> LookUps:
     return LookUps(resolve, parts.lookers_of)
 
 
-def _loops(parts: _Parts, pipeline: PublishPipeline, look_ups: LookUps, count_jobs: CountJobs) -> list[Loop]:
+def _preparations(parts: Parts) -> Preparations:
+    prepare = PreparePosts(
+        database=parts.backbone.database,
+        clock=parts.backbone.clock,
+        outbox=parts.backbone.outbox,
+        providers=parts.providers,
+        vault=parts.vault,
+        on_ready=parts.due_now.set,
+    )
+    return Preparations(prepare, parts.media_asked)
+
+
+def _loops(parts: Parts, pipeline: PublishPipeline, look_ups: LookUps, count_jobs: CountJobs) -> list[Loop]:
     database, clock, outbox = parts.backbone.database, parts.backbone.clock, parts.backbone.outbox
     recover = RecoverJobs(database=database, clock=clock, steady=parts.steady, outbox=outbox, policies=parts.policy_of)
     return loops(
@@ -189,24 +209,107 @@ def _loops(parts: _Parts, pipeline: PublishPipeline, look_ups: LookUps, count_jo
         due_now=parts.due_now,
         relabel_lines=RelabelLines(database=database, clock=clock, outbox=outbox),
         gate_changed=parts.gate_changed,
+        release_destinations=ReleaseDestinations(
+            database=database, clock=clock, outbox=outbox, wake_lines=parts.wake_up.wake_lines
+        ),
+        destination_activated=parts.destination_activated,
         wake_stranded_lines=WakeStrandedLines(database=database, clock=clock),
+        wake_parked=WakeParked(
+            database=database,
+            clock=clock,
+            outbox=outbox,
+            wake_lines=parts.wake_up.wake_lines,
+            limits=parts.settings.limit_defaults,
+        ),
+        cap_changed=parts.cap_changed,
+        drop_reservations=DropReservations(database, clock),
         count_jobs=count_jobs,
         reseal_credentials=ResealCredentials(database, parts.vault),
         drop_kept_content=DropKeptContent(database),
+        follow_quotas=parts.follow_quotas,
+        quota_changed=parts.quota_changed,
+        prepare_ahead=PrepareAhead(
+            database=database, clock=clock, providers=parts.providers, ahead=parts.settings.prepare_ahead
+        ),
+        keep_marks=parts.keep_marks,
+        marks_changed=parts.marks.changed,
+        end_holds=EndHolds(database=database, clock=clock, on_ended=parts.on_hold_ended),
+        free_posts=FreePosts(
+            database=database,
+            clock=clock,
+            outbox=outbox,
+            rate=parts.settings.release_rate,
+            on_freed=parts.on_gate_opened,
+        ),
+        hold_ended=parts.hold_ended,
     )
 
 
-def _servicers(parts: _Parts) -> Servicers:
+def _reconciling(parts: Parts, events: EventConsumer, schedules: EventConsumer) -> Loop:
+    backbone = parts.backbone
+
+    async def replay(since: datetime | None) -> None:
+        await apply_again(backbone.nats, SINCE_THE_COPY, events.applier, since=since)
+        await apply_again(backbone.nats, SCHEDULES, schedules.applier, since=since)
+
+    reconcile = Reconcile(
+        database=backbone.database,
+        clock=backbone.clock,
+        outbox=backbone.outbox,
+        policies=parts.policy_of,
+        replay=replay,
+    )
+    return Loop("reconcile", reconcile.step, timedelta(seconds=1))
+
+
+def _servicers(parts: Parts) -> Servicers:
     backbone = parts.backbone
     publisher = PublisherServicer(
         cancel=CancelPostJobs(ledger=backbone.ledger, outbox=backbone.outbox),
+        list_destinations=ReadDestinations(backbone.database),
+        explain=ExplainPostJob(
+            database=backbone.database,
+            clock=backbone.clock,
+            vault=parts.vault,
+            lanes=lambda: [lane.now for lane in parts.lanes.values()],
+            marks=parts.marks,
+            limits=parts.settings.limit_defaults,
+        ),
         list_holds=ReadHolds(backbone.database),
+        publish_now=PublishNow(
+            ledger=backbone.ledger,
+            outbox=backbone.outbox,
+            save_drafts=parts.save_drafts,
+            wake_sweep=parts.due_now.set,
+            limits=parts.settings.limit_defaults,
+        ),
         put_hold=PutHold(ledger=backbone.ledger, on_changed=parts.gate_changed.set),
         read=ReadJobs(backbone.database),
-        release_hold=ReleaseHold(ledger=backbone.ledger, on_released=parts.on_gate_opened),
+        release_hold=ReleaseHold(ledger=backbone.ledger, on_released=parts.on_hold_ended),
         resolve=ResolvePostJob(ledger=backbone.ledger, outbox=backbone.outbox),
+        retry=RetryPostJob(ledger=backbone.ledger, outbox=backbone.outbox, wake_sweep=parts.due_now.set),
+        update_destination=UpdateDestination(ledger=backbone.ledger, on_activated=parts.destination_activated.set),
+        watch=WatchPostJobs(
+            database=backbone.database,
+            feed=parts.watched_feed,
+            most_per_organization=max(parts.settings.watchers // 2, 1),
+        ),
         withdraw=WithdrawContent(backbone.database),
     )
+    admin = PublisherAdminServicer(
+        leave=LeaveSafeMode(ledger=backbone.ledger, outbox=backbone.outbox, wake_lines=parts.wake_up.wake_lines),
+        read=ReadSafeMode(backbone.database),
+        replay=ReplayPostJobs(database=backbone.database, clock=backbone.clock, outbox=backbone.outbox),
+    )
+    return [
+        (add_PublisherServiceServicer_to_server, publisher),
+        (add_SocialAccountServiceServicer_to_server, _accounts(parts)),
+        (add_PublisherAdminServiceServicer_to_server, admin),
+    ]
+
+
+def _accounts(parts: Parts) -> SocialAccountServicer:
+    backbone = parts.backbone
     connect = ConnectAccount(
         database=backbone.database,
         ids=backbone.ids,
@@ -216,11 +319,23 @@ def _servicers(parts: _Parts) -> Servicers:
         providers=parts.providers,
         on_connected=parts.on_gate_opened,
     )
-    accounts = SocialAccountServicer(connect=connect, read=ReadAccounts(backbone.database))
-    return [
-        (add_PublisherServiceServicer_to_server, publisher),
-        (add_SocialAccountServiceServicer_to_server, accounts),
-    ]
+    disconnect = DisconnectAccount(
+        ledger=backbone.ledger, outbox=backbone.outbox, vault=parts.vault, on_changed=parts.gate_changed.set
+    )
+    update = UpdateAccount(
+        ledger=backbone.ledger,
+        outbox=backbone.outbox,
+        providers=parts.providers,
+        defaults=parts.settings.limit_defaults,
+        on_caps_changed=parts.cap_changed.set,
+    )
+    return SocialAccountServicer(
+        activity=ReadActivity(backbone.database, backbone.clock, parts.settings.limit_defaults),
+        connect=connect,
+        disconnect=disconnect,
+        read=ReadAccounts(backbone.database),
+        update=update,
+    )
 
 
 if __name__ == "__main__":

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
+from channels import Action
 from publisher_service.adapters.providers.adapter import Limits
+from publisher_service.domain.limits import LimitDefaults
 from publisher_service.domain.policy import Policy
 from servicekit.run.addresses import HttpUrl, NatsUrl, PostgresUrl
 from servicekit.run.settings import Count, Listen, LogLevel, Period, Secret
@@ -29,9 +31,17 @@ class Settings(StreamSettings):
     unknown_settle: timedelta = timedelta(minutes=2)  # wait before the first look: until then a look proves nothing
     unknown_deadline: timedelta = timedelta(hours=1)  # how long an outcome is looked up before a person is asked
     lookup_again: timedelta = timedelta(seconds=30)  # shortest wait after a look that proved nothing; grows with time
+    prepare_ahead: timedelta = timedelta(minutes=15)  # how long before its time a provider is to prepare a post
+    check_again: timedelta = timedelta(seconds=5)  # shortest wait before a provider is asked how far a post is
     retry_first: timedelta = timedelta(seconds=5)  # wait before the first retry; doubles with each, with jitter
     retry_cap: timedelta = timedelta(minutes=15)  # longest wait before a retry
+    release_rate: Count = 500  # posts that start again per second after the release of a hold wider than an account
+    email_cap: Count = 20  # e-mails of an account in a local day, unless it has a cap of its own
+    message_cap: Count = 50  # likewise direct messages
+    connection_request_cap: Count = 20  # likewise requests to connect
+    outreach_spacing: timedelta = timedelta(minutes=6)  # from the end of one outreach message of an account to the next
     sweep_period: Period = timedelta(seconds=1)  # how often jobs that stand still are looked for
+    watchers: Count = 1000  # most WatchPostJobs calls in flight, of which one organization has half at most
     outcome_log_level: LogLevel | None = None  # level of the lines about outcomes of posts; default: log_level
 
     @property
@@ -43,7 +53,17 @@ class Settings(StreamSettings):
             unknown_deadline=self.unknown_deadline,
             lookup_again=self.lookup_again,
             senders=self.senders,
+            check_again=self.check_again,
         )
+
+    @property
+    def limit_defaults(self) -> LimitDefaults:
+        caps = {
+            Action.EMAIL: self.email_cap,
+            Action.MESSAGE: self.message_cap,
+            Action.CONNECTION_REQUEST: self.connection_request_cap,
+        }
+        return LimitDefaults(caps=caps, outreach_spacing=self.outreach_spacing)
 
     @property
     def policy(self) -> Policy:

@@ -39,6 +39,10 @@ class Opened:
     token: str = field(repr=False)
 
 
+ERASED = ""
+"""The token of an account whose credentials were erased: it is sealed like any other, and opens nothing."""
+
+
 class Vault:
     """Seals and opens tokens.
 

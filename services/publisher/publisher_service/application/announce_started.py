@@ -5,12 +5,15 @@ from collections.abc import Sequence
 
 from publisher_service.domain.post_job import PostJob
 from publisher_service.wire.posts import post_job_changed
+from servicekit.failpoints import declare, failpoint
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.outbox import Outbox
 from servicekit.run.transient import is_transient
 
 _log = logging.getLogger(__name__)
+
+_COMMITTED = declare("publisher.announce.committed")
 
 
 class AnnounceStarted:
@@ -27,6 +30,8 @@ class AnnounceStarted:
             if not is_transient(error):
                 raise
             _log.warning("%d open attempts are not announced: %r", len(jobs), error)
+            return
+        await failpoint(_COMMITTED)
 
     async def _announce(self, tx: Transaction, jobs: Sequence[PostJob]) -> None:
         now = await self._clock.now(tx.connection)

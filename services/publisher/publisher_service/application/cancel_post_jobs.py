@@ -9,15 +9,19 @@ from publisher_service.adapters.postgres.contents import lock_contents
 from publisher_service.adapters.postgres.jobs import insert_jobs, known_jobs, lock_jobs, save_jobs
 from publisher_service.adapters.postgres.keys import Key
 from publisher_service.application.post_log import write_outcomes
+from publisher_service.application.reconciled import require_reconciled, require_slots
 from publisher_service.domain.plan import new_job
 from publisher_service.domain.post_job import PostJob
 from publisher_service.domain.take_back import SlotPost, TakenBack, taken_back
 from publisher_service.wire.posts import post_job_changed
+from servicekit.failpoints import declare, failpoint
 from servicekit.pg.database import Transaction
 from servicekit.pg.ledger import Call, RequestLedger
 from servicekit.pg.outbox import Outbox
 
 R = TypeVar("R")
+
+_COMMITTED = declare("publisher.cancel.committed")
 
 
 class CancelPostJobs:
@@ -26,13 +30,18 @@ class CancelPostJobs:
         self._outbox = outbox
 
     async def __call__(self, call: Call[Sequence[TakenBack], R], posts: Sequence[SlotPost]) -> R:
-        return await self._ledger.once(call, lambda tx, now: self._cancel(tx, now, posts))
+        answer = await self._ledger.once(call, lambda tx, now: self._cancel(tx, now, posts))
+        await failpoint(_COMMITTED)
+        return answer
 
     async def _cancel(self, tx: Transaction, now: datetime, posts: Sequence[SlotPost]) -> Sequence[TakenBack]:
         """Decides under the locks of the jobs, so that no claim or settlement interferes."""
+        mode = await require_reconciled(tx)
         ids = [(post.organization_id, post.post_job_id) for post in posts]
         absent = await self._absent(tx, posts, ids, now)
         found = {job.key: job for job in await lock_jobs(tx.connection, ids)}
+        if mode is not None:
+            require_slots(found, posts)
         jobs = absent | found
         results: list[TakenBack] = []
         for post, key in zip(posts, ids, strict=True):

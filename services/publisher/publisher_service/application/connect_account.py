@@ -12,6 +12,7 @@ from publisher_service.adapters.providers.provider import Provider, Providers
 from publisher_service.adapters.vault import Vault
 from publisher_service.domain.account import AccountState, Connection, SocialAccount
 from publisher_service.wire.accounts import account_connected
+from servicekit.failpoints import declare, failpoint
 from servicekit.faults import InvalidField, Refused, Unavailable
 from servicekit.ids import IdSource
 from servicekit.pg.database import Database, Transaction
@@ -19,6 +20,9 @@ from servicekit.pg.ledger import Call, RequestLedger
 from servicekit.pg.outbox import Outbox
 
 R = TypeVar("R")
+
+_VERIFIED = declare("publisher.connect.verified")
+_COMMITTED = declare("publisher.connect.committed")
 
 
 class ConnectAccount:
@@ -55,7 +59,10 @@ class ConnectAccount:
             raise Unavailable("PROVIDER_UNAVAILABLE", f"{provider.name} does not answer: {away}") from None
         if not wanted.channels:
             wanted = replace(wanted, channels=provider.channels)
-        return await self._ledger.once(call, lambda tx, now: self._store(tx, now, wanted))
+        await failpoint(_VERIFIED)
+        answer = await self._ledger.once(call, lambda tx, now: self._store(tx, now, wanted))
+        await failpoint(_COMMITTED)
+        return answer
 
     def _provider(self, wanted: Connection) -> Provider:
         provider = self._providers.get(wanted.provider)
@@ -90,7 +97,13 @@ class ConnectAccount:
         known = await lock_account(tx.connection, wanted.organization_id, account_id)
         assert known is not None, "an account is never deleted"
         _require_same(known, wanted)
-        account = replace(fresh, version=known.version + 1, create_time=known.create_time)
+        account = replace(
+            fresh,
+            version=known.version + 1,
+            display_name=wanted.display_name or known.display_name,
+            create_time=known.create_time,
+            daily_caps=known.daily_caps,
+        )
         await save_account(tx.connection, account, sealed)
         return account
 

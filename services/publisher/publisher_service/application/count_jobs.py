@@ -7,7 +7,9 @@ from datetime import datetime, timedelta
 from opentelemetry import metrics
 
 from publisher_service.adapters.postgres import counts
-from publisher_service.adapters.postgres.counts import Overdue
+from publisher_service.adapters.postgres.counts import Moving, Overdue
+from publisher_service.adapters.postgres.jobs import LINE_LABELS
+from publisher_service.domain.hold import Scope
 from servicekit.ops import Number
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
@@ -17,7 +19,8 @@ OVERDUE_AFTER = timedelta(minutes=1)
 
 _MOVING = ("READY", "SENDING", "WAITING", "BLOCKED", "UNKNOWN")
 _OVERDUE = ("SCHEDULED", "READY")
-_LINES = ("IN_LINE", "ACCOUNT_NOT_CONNECTED", "ACCOUNT_ON_HOLD")
+_LINES = LINE_LABELS
+_PARKED = ("DAILY_CAP", "PROVIDER_QUOTA", "SPACING")
 
 _meter = metrics.get_meter(__name__)
 _moving = _meter.create_gauge("postflow.post_jobs.moving", description="Post jobs that still have to move, by state")
@@ -34,15 +37,33 @@ _lines = _meter.create_gauge(
     "postflow.account_lines",
     description="Accounts with posts in line, by what these wait for",
 )
+_holds = _meter.create_gauge("postflow.holds", description="Holds that are in force, by scope")
+_on_hold = _meter.create_gauge(
+    "postflow.post_jobs.on_hold", description="Due post jobs that a hold keeps, by its scope"
+)
+_lag = _meter.create_gauge(
+    "postflow.hold_releases.lag", unit="s", description="Time since posts of an ended hold were to be freed"
+)
+
+_parked = _meter.create_gauge(
+    "postflow.post_jobs.parked", description="Post jobs that wait for a limit of their account, by the limit"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Figures:
     now: datetime
-    moving: Mapping[str, int]
+    moving: Moving
     attention: int
     overdue: Mapping[str, Overdue]
     lines: Mapping[str, int]
+    holds: Mapping[str, int]
+    next_release: datetime | None
+    parked: Mapping[str, int]
+
+    @property
+    def release_lag(self) -> float:
+        return max((self.now - self.next_release).total_seconds(), 0.0) if self.next_release else 0.0
 
     def age(self, state: str) -> float:
         oldest = self.overdue[state].oldest
@@ -59,12 +80,18 @@ class CountJobs:
         figures = await self._count()
         _attention.set(figures.attention)
         for state in _MOVING:
-            _moving.set(figures.moving.get(state, 0), {"state": state})
+            _moving.set(figures.moving.by_state.get(state, 0), {"state": state})
+        for scope in Scope:
+            _holds.set(figures.holds.get(scope, 0), {"scope": scope})
+            _on_hold.set(figures.moving.by_reason.get(f"{scope}_ON_HOLD", 0), {"scope": scope})
+        _lag.set(figures.release_lag)
         for state in _OVERDUE:
             _overdue.set(figures.overdue[state].jobs, {"state": state})
             _age.set(figures.age(state), {"state": state})
         for reason in _LINES:
             _lines.set(figures.lines.get(reason, 0), {"reason": reason})
+        for reason in _PARKED:
+            _parked.set(figures.parked.get(reason, 0), {"reason": reason})
 
     async def numbers(self) -> list[Number]:
         """Returns the figures of the gauges, for the stats of the process."""
@@ -75,10 +102,13 @@ class CountJobs:
             now = await self._clock.now(connection)
             return _Figures(
                 now=now,
-                moving=await counts.moving_by_state(connection),
+                moving=await counts.moving(connection),
                 attention=await counts.needing_attention(connection),
                 overdue=await counts.overdue_by_state(connection, before=now - OVERDUE_AFTER),
                 lines=await counts.lines_by_reason(connection),
+                holds=await counts.holds_by_scope(connection),
+                next_release=await counts.next_release(connection),
+                parked=await counts.parked_by_reason(connection),
             )
 
 
@@ -87,19 +117,32 @@ def _show_zeros() -> None:
     _attention.set(0)
     for state in _MOVING:
         _moving.set(0, {"state": state})
+    for scope in Scope:
+        _holds.set(0, {"scope": scope})
+        _on_hold.set(0, {"scope": scope})
+    _lag.set(0)
     for state in _OVERDUE:
         _overdue.set(0, {"state": state})
         _age.set(0, {"state": state})
     for reason in _LINES:
         _lines.set(0, {"reason": reason})
+    for reason in _PARKED:
+        _parked.set(0, {"reason": reason})
 
 
 def _numbers(figures: _Figures) -> Iterator[Number]:
     for state in _MOVING:
-        yield Number(name=f"post_jobs.{state.lower()}", value=figures.moving.get(state, 0))
+        yield Number(name=f"post_jobs.{state.lower()}", value=figures.moving.by_state.get(state, 0))
+    for scope in Scope:
+        yield Number(name=f"holds.{scope.lower()}", value=figures.holds.get(scope, 0))
+        on_hold = figures.moving.by_reason.get(f"{scope}_ON_HOLD", 0)
+        yield Number(name=f"post_jobs.on_hold.{scope.lower()}", value=on_hold)
+    yield Number(name="hold_releases.lag", value=figures.release_lag, unit="s")
     yield Number(name="post_jobs.needs_attention", value=figures.attention)
     for state in _OVERDUE:
         yield Number(name=f"post_jobs.overdue.{state.lower()}", value=figures.overdue[state].jobs)
         yield Number(name=f"post_jobs.overdue.age.{state.lower()}", value=figures.age(state), unit="s")
     for reason in _LINES:
         yield Number(name=f"account_lines.{reason.lower()}", value=figures.lines.get(reason, 0))
+    for reason in _PARKED:
+        yield Number(name=f"post_jobs.parked.{reason.lower()}", value=figures.parked.get(reason, 0))

@@ -12,9 +12,12 @@ from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import OPEN_ATTEMPT, PostJob
 from publisher_service.domain.settlement import disowned
 from publisher_service.wire.posts import post_job_changed
+from servicekit.failpoints import declare, failpoint
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.outbox import Outbox
+
+_COMMITTED = declare("publisher.disown.committed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +46,9 @@ class DisownClaims:
 
     async def __call__(self, failed: FailedClaim) -> Sequence[PostJob]:
         """Returns the jobs whose attempts had been committed; they now wait to be sent."""
-        return await self._database.run(lambda tx: self._disown(tx, failed))
+        taken_back = await self._database.run(lambda tx: self._disown(tx, failed))
+        await failpoint(_COMMITTED)
+        return taken_back
 
     async def _disown(self, tx: Transaction, failed: FailedClaim) -> Sequence[PostJob]:
         now = await self._clock.now(tx.connection)

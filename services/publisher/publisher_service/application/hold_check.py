@@ -1,14 +1,18 @@
-"""The last look at holds, just before a request: a post whose account was put on hold after its claim is not sent.
+"""The last look at holds, just before a request: a post that was put on hold after its claim is not sent.
 
 It costs a batch one small read. A single row counts the holds that were put. While its number is the same as before the
-claim, the claim has seen every hold; only after a change is the gate of each post looked at.
+claim, the claim has seen every hold; only after a change are the holds of each post looked up. A disconnection by
+request counts like a hold.
 """
 
 import asyncio
 import math
 
-from publisher_service.adapters.postgres.holds import hold_epoch, is_held
-from publisher_service.adapters.postgres.keys import Key
+from publisher_service.adapters.postgres.accounts import is_connected_with
+from publisher_service.adapters.postgres.holds import hold_epoch
+from publisher_service.adapters.postgres.wide_holds import covering_hold
+from publisher_service.domain.claim import Claimed
+from publisher_service.domain.post_job import Reason
 from servicekit.clock import Clock
 from servicekit.pg.database import Database
 
@@ -33,13 +37,16 @@ class HoldCheck:
         """
         return self._same_since <= claim_started < self._read and self._read > self._clock.monotonic() - _FRESH
 
-    async def is_held(self, account: Key, *, claim_started: float) -> bool:
-        """Returns whether a hold was put on the account of a post since the claim of the post began."""
+    async def reason(self, claimed: Claimed, *, claim_started: float) -> Reason | None:
+        """Returns the reason if the post was put on hold, or its account disconnected, since its claim began."""
         await self.look(claim_started)
         if self._same_since <= claim_started:
-            return False
+            return None
         async with self._database.session() as session:
-            return await is_held(session, account)
+            # It may be connected again by now: the claim may have read the credentials that were erased in between.
+            if not await is_connected_with(session, claimed.job.account_key, claimed.credentials):
+                return Reason.ACCOUNT_NOT_CONNECTED
+            return await covering_hold(session, claimed.job, claimed.provider)
 
     async def look(self, claim_started: float) -> None:
         """Reads the number of holds, unless it was read just now and after that claim had begun."""

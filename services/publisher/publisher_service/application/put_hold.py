@@ -15,13 +15,16 @@ from publisher_service.adapters.postgres.holds import (
     save_hold,
     set_held,
 )
-from publisher_service.domain.hold import Hold, Holding, WantedHold, put
+from publisher_service.adapters.postgres.wide_holds import lock_wide_holds, wide_in_flight
+from publisher_service.domain.hold import Hold, Holding, Scope, WantedHold, put
 from servicekit.failpoints import declare, failpoint
 from servicekit.pg.database import Transaction
 from servicekit.pg.ledger import Call, RequestLedger
 
 R = TypeVar("R")
+_InFlight = tuple[tuple[str, ...], int]
 
+_MOST_LISTED = 1000
 _COMMITTED = declare("publisher.hold.committed")
 
 _log = logging.getLogger(__name__)
@@ -39,34 +42,51 @@ class PutHold:
         return answer
 
     async def _put(self, tx: Transaction, now: datetime, wanted: WantedHold) -> Holding:
+        known = await lock_hold(tx.connection, (wanted.organization_id, wanted.id), now=now)
+        hold = put(known, wanted, now=now)
+        is_new = hold is not known
+        hold_posts = self._hold_account if wanted.scope is Scope.ACCOUNT else self._hold_widely
+        in_flight, count = await hold_posts(tx, hold, is_new, now)
+        if is_new:
+            tx.before_commit(partial(raise_hold_epoch, tx.connection))
+            tx.after_commit(partial(_report, hold, count))
+        return Holding(hold=hold, in_flight=in_flight, in_flight_count=count)
+
+    async def _hold_account(self, tx: Transaction, hold: Hold, is_new: bool, now: datetime) -> _InFlight:
         """Stores the hold under the lock of the account's gate, which every claim needs.
 
         A claim has either committed before, and its post is in the answer, or it sees the closed gate.
         """
-        account = (wanted.organization_id, wanted.scope_id)
-        known = await lock_hold(tx.connection, (wanted.organization_id, wanted.id), now=now)
-        hold = put(known, wanted, now=now)
+        account = (hold.organization_id, hold.scope_id)
         await add_gates(tx.connection, [account])
         await lock_gate(tx.connection, account)
-        if hold is not known:
+        if is_new:
             await save_hold(tx.connection, hold)
             await set_held(tx.connection, account, now=now)
-            tx.before_commit(partial(raise_hold_epoch, tx.connection))
             tx.after_commit(self._on_changed)
         in_flight = await in_flight_jobs(tx.connection, account, now=now)
-        if hold is not known:
-            tx.after_commit(partial(_report, hold, len(in_flight)))
-        return Holding(hold=hold, in_flight=tuple(in_flight))
+        return tuple(in_flight[:_MOST_LISTED]), len(in_flight)
+
+    async def _hold_widely(self, tx: Transaction, hold: Hold, is_new: bool, now: datetime) -> _InFlight:
+        """Stores the hold under the lock that every claim shares. Nothing else changes: each claim looks for the hold.
+
+        The line of an account stands still after one look at its first post.
+        """
+        if is_new:
+            await lock_wide_holds(tx.connection)
+            await save_hold(tx.connection, hold)
+        return await wide_in_flight(tx.connection, hold, now=now, limit=_MOST_LISTED)
 
 
 def _report(hold: Hold, in_flight: int) -> None:
     fields = {
         "organization_id": hold.organization_id,
-        "social_account_id": hold.scope_id,
+        "scope": hold.scope,
+        "scope_id": hold.scope_id,
         "hold_id": hold.id,
         "revision": hold.revision,
         "holder": hold.holder,
         "reason": hold.reason,
         "in_flight": in_flight,
     }
-    _log.info("account put on hold", extra=fields)
+    _log.info("hold put", extra=fields)

@@ -20,6 +20,7 @@ from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import JobState, PostJob, is_readable, moved
 from publisher_service.domain.settlement import uncertain
 from publisher_service.wire.posts import post_job_changed
+from servicekit.failpoints import declare, failpoint
 from servicekit.pg.clock import DatabaseClock, SteadyClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.outbox import Outbox
@@ -34,6 +35,8 @@ _unsound = from_zero(
         "postflow.publish.unsound_jobs", description="Times that a sweep found a post job that it cannot hand on"
     )
 )
+_SWEPT = declare("publisher.recover.swept")
+_COMMITTED = declare("publisher.recover.committed")
 _BATCH = 200
 # A job that is handed on is left alone for this long. If the process dies, the job is delayed by no more than this.
 _HANDED_ON = timedelta(seconds=5)
@@ -53,11 +56,12 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
-    """The jobs that a sweep hands on, besides those that it has settled itself."""
+    """The jobs that a sweep hands on, and how many it has settled itself."""
 
     due: Sequence[Command]
     questions: Sequence[Question]
     more: bool
+    settled: int = 0
 
 
 class RecoverJobs:
@@ -77,7 +81,10 @@ class RecoverJobs:
         self._policies = policies
 
     async def __call__(self) -> Recovered:
-        return await self._database.run(self._sweep)
+        recovered = await self._database.run(self._sweep)
+        if recovered.due or recovered.questions or recovered.settled:
+            await failpoint(_COMMITTED)
+        return recovered
 
     async def _sweep(self, tx: Transaction) -> Recovered:
         now = await self._steady.observe(self._clock, tx)
@@ -106,10 +113,13 @@ class RecoverJobs:
         await drop_ended_claims(tx.connection, before=now)
         await self._outbox.append(tx, [post_job_changed(job) for job in ended], now=now)
         tx.after_commit(partial(write_outcomes, ended))
+        if jobs:
+            await failpoint(_SWEPT)
         return Recovered(
             due=[command_of(job) for job in ready],
             questions=[Question(job=job, provider=providers.get(job.account_key, "")) for job in asked],
             more=more,
+            settled=len(ended),
         )
 
 

@@ -17,10 +17,12 @@ from publisher_service.adapters.postgres.relabeling import (
 from publisher_service.application.post_log import write_outcomes
 from publisher_service.domain.post_job import JobState, PostJob, Reason, moved
 from publisher_service.wire.posts import post_job_changed
+from servicekit.failpoints import declare, failpoint
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.outbox import Outbox
 
+_COMMITTED = declare("publisher.relabel.committed")
 _PAGE = 200
 
 
@@ -36,7 +38,9 @@ class RelabelLines:
         async with self._database.session() as session:
             if not await is_one_relabeled(session):
                 return False
-        return await self._database.run(self.page)
+        more = await self._database.run(self.page)
+        await failpoint(_COMMITTED)
+        return more
 
     async def page(self, tx: Transaction) -> bool:
         account = await find_relabeled(tx.connection)
@@ -54,6 +58,6 @@ class RelabelLines:
         return True
 
 
-def _relabeled(job: PostJob, label: Reason, now: datetime) -> PostJob:
-    state = JobState.READY if label is Reason.IN_LINE else JobState.BLOCKED
+def _relabeled(job: PostJob, label: str, now: datetime) -> PostJob:
+    state = JobState.READY if label == Reason.IN_LINE else JobState.BLOCKED
     return moved(job, state, now=now, reason=label, until=job.not_after)

@@ -1,19 +1,19 @@
-"""ReleaseHold: ends a hold; posts that no other hold covers go out, the first of the line at once."""
+"""ReleaseHold: ends a hold; posts that no other hold covers go out."""
 
-import logging
 from collections.abc import Callable
 from datetime import datetime
-from functools import partial
 from typing import TypeVar
 
-from publisher_service.adapters.postgres.holds import lock_gate, lock_hold, save_hold, set_held
-from publisher_service.domain.hold import Hold, Scope, released
+from publisher_service.adapters.postgres.holds import lock_hold
+from publisher_service.application.ending import end_hold
+from publisher_service.domain.hold import Hold, released
+from servicekit.failpoints import declare, failpoint
 from servicekit.pg.database import Transaction
 from servicekit.pg.ledger import Call, RequestLedger
 
 R = TypeVar("R")
 
-_log = logging.getLogger(__name__)
+_COMMITTED = declare("publisher.release.committed")
 
 
 class ReleaseHold:
@@ -23,32 +23,16 @@ class ReleaseHold:
         self._on_released = on_released
 
     async def __call__(self, call: Call[Hold, R], hold_id: str, revision: int) -> R:
-        return await self._ledger.once(
+        answer = await self._ledger.once(
             call, lambda tx, now: self._release(tx, now, call.organization_id, hold_id, revision)
         )
+        await failpoint(_COMMITTED)
+        return answer
 
     async def _release(self, tx: Transaction, now: datetime, organization_id: str, hold_id: str, revision: int) -> Hold:
         known = await lock_hold(tx.connection, (organization_id, hold_id), now=now)
         hold = released(known, organization_id, hold_id, revision, now=now)
         if hold is known:
             return hold
-        await save_hold(tx.connection, hold)
-        if hold.scope == Scope.ACCOUNT:
-            account = (organization_id, hold.scope_id)
-            await lock_gate(tx.connection, account)
-            await set_held(tx.connection, account, now=now)
-            tx.after_commit(self._on_released)
-            tx.after_commit(partial(_report, hold))
+        await end_hold(tx, hold, self._on_released, now=now)
         return hold
-
-
-def _report(hold: Hold) -> None:
-    fields = {
-        "organization_id": hold.organization_id,
-        "social_account_id": hold.scope_id,
-        "hold_id": hold.id,
-        "revision": hold.revision,
-        "holder": hold.holder,
-        "reason": hold.reason,
-    }
-    _log.info("hold of account released", extra=fields)

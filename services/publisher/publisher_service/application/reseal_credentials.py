@@ -7,10 +7,12 @@ from opentelemetry import metrics
 
 from publisher_service.adapters.postgres.accounts import Sealed, list_sealed, reseal
 from publisher_service.adapters.vault import CredentialsUnreadable, Vault, key_id_of
+from servicekit.failpoints import declare, failpoint
 from servicekit.pg.database import Database
 
 _log = logging.getLogger(__name__)
 
+_COMMITTED = declare("publisher.reseal.committed")
 _PAGE = 100
 _meter = metrics.get_meter(__name__)
 _sealed = _meter.create_gauge(
@@ -62,6 +64,7 @@ class ResealCredentials:
         """Stores the new form, unless the credentials were replaced meanwhile."""
         async with self._database.transaction() as tx:
             await reseal(tx.connection, account, sealed)
+        await failpoint(_COMMITTED)
 
     def _report(self) -> None:
         for key_id in self._shown | set(self._seen) | {self._vault.current}:

@@ -12,12 +12,15 @@ from publisher_service.application.post_log import write_outcomes
 from publisher_service.domain.post_job import PostJob
 from publisher_service.domain.resolution import Resolution, resolved
 from publisher_service.wire.posts import post_job_changed
+from servicekit.failpoints import declare, failpoint
 from servicekit.faults import NotFound
 from servicekit.pg.database import Transaction
 from servicekit.pg.ledger import Call, RequestLedger
 from servicekit.pg.outbox import Outbox
 
 R = TypeVar("R")
+
+_COMMITTED = declare("publisher.resolve.committed")
 
 
 class ResolvePostJob:
@@ -26,7 +29,11 @@ class ResolvePostJob:
         self._outbox = outbox
 
     async def __call__(self, call: Call[PostJob, R], job_id: str, said: Resolution) -> R:
-        return await self._ledger.once(call, lambda tx, now: self._resolve(tx, now, call.organization_id, job_id, said))
+        answer = await self._ledger.once(
+            call, lambda tx, now: self._resolve(tx, now, call.organization_id, job_id, said)
+        )
+        await failpoint(_COMMITTED)
+        return answer
 
     async def _resolve(
         self, tx: Transaction, now: datetime, organization_id: str, job_id: str, said: Resolution

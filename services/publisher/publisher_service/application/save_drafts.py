@@ -1,11 +1,11 @@
 """Follows Drafts: stores the content of a saved draft, and keeps one post job for every target."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from operator import attrgetter
 
-from publisher_service.adapters.postgres.contents import lock_contents, save_contents
+from publisher_service.adapters.postgres.contents import lock_contents, save_contents, set_ids_of_jobs
 from publisher_service.adapters.postgres.jobs import insert_jobs, lock_jobs_of_drafts, save_jobs
 from publisher_service.adapters.postgres.kept_contents import keep_current_contents
 from publisher_service.adapters.postgres.keys import Key
@@ -39,7 +39,14 @@ class SaveDrafts:
         await save_contents(tx.connection, list(fresh.values()))
 
         created = [
-            new_job(*key, target, below=known[key][1], now=now)
+            new_job(
+                *key,
+                target,
+                below=known[key][1],
+                brand_id=draft.brand_id,
+                campaign_id=draft.campaign_id,
+                now=now,
+            )
             for key, draft in fresh.items()
             for target in missing_targets(draft.targets, jobs[key])
         ]
@@ -49,6 +56,7 @@ class SaveDrafts:
             for job in jobs[key]
             if (after := after_save(job, draft, live_slots=slots_of_others(jobs[key]), now=now)) is not job
         ]
+        await set_ids_of_jobs(tx.connection, _with_other_ids(locked, fresh))
         await insert_jobs(tx.connection, created)
         await save_jobs(tx.connection, changed)
         await self._outbox.append(tx, [post_job_changed(job) for job in created + changed], now=now)
@@ -59,6 +67,17 @@ class SaveDrafts:
 
 def _key(job: PostJob) -> Key:
     return job.organization_id, job.id
+
+
+def _with_other_ids(jobs: Sequence[PostJob], drafts: Mapping[Key, SavedDraft]) -> list[SavedDraft]:
+    """Returns the drafts whose brand or campaign is not that of a job."""
+    keys = {
+        key
+        for job in jobs
+        if (draft := drafts[key := (job.organization_id, job.draft_id)])
+        and (job.brand_id, job.campaign_id) != (draft.brand_id, draft.campaign_id)
+    }
+    return [drafts[key] for key in keys]
 
 
 def _may_be_sent_again(job: PostJob) -> bool:

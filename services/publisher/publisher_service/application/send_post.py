@@ -9,11 +9,11 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from publisher_service.adapters.providers.adapter import Post
 from publisher_service.adapters.providers.provider import Provider, Providers
-from publisher_service.adapters.vault import CredentialsUnreadable, Vault
+from publisher_service.adapters.vault import ERASED, CredentialsUnreadable, Vault
 from publisher_service.application.hold_check import HoldCheck
 from publisher_service.domain.claim import Claimed
 from publisher_service.domain.content import text_for
-from publisher_service.domain.outcome import Accepted, NotBegun, Outcome, Rejected, label
+from publisher_service.domain.outcome import CONTENT_UNREADABLE, Accepted, NotBegun, Outcome, Rejected, label
 from publisher_service.domain.post_job import Reason
 from publisher_service.wire.contents import content_from
 from publisher_service.wire.unreadable import UnreadableMessage
@@ -27,8 +27,11 @@ from servicekit.run.transient import is_transient
 from servicekit.run.zeros import from_zero
 
 _CLAIMED = declare("publisher.send.claimed")
+_LOOKED = declare("publisher.send.looked")
 _ANSWERED = declare("publisher.send.answered")
 _MARGIN = 0.1
+_ON_HOLD = "the post was put on hold after the claim"
+_STOPPED = {Reason.ACCOUNT_NOT_CONNECTED: "the account was disconnected after the claim"}
 
 _log = logging.getLogger(__name__)
 
@@ -109,14 +112,14 @@ class SendPost:
     async def _request(self, provider: Provider, claimed: Claimed, claim_started: float) -> Outcome:
         job = claimed.job
         try:
-            if not self._holds.rules_out(claim_started) and await self._holds.is_held(
-                job.account_key, claim_started=claim_started
-            ):
-                return NotBegun(reason=Reason.ACCOUNT_ON_HOLD, message="the account was put on hold after the claim")
+            if not self._holds.rules_out(claim_started):
+                reason = await self._holds.reason(claimed, claim_started=claim_started)
+                if reason is not None:
+                    return NotBegun(reason=reason, message=_STOPPED.get(reason, _ON_HOLD))
         except Exception as error:
             if not is_transient(error):
                 raise
-            return NotBegun(reason="HOLDS_UNREADABLE", message="nobody knows whether the account was put on hold")
+            return NotBegun(reason="HOLDS_UNREADABLE", message="nobody knows whether the post was put on hold")
         try:
             token = self._vault.open(
                 claimed.credentials, organization_id=job.organization_id, account_id=job.target.social_account_id
@@ -125,10 +128,14 @@ class SendPost:
             self._report_unreadable(job.organization_id, job.target.social_account_id, error)
             # Our fault, not the account's: the post waits until a process has the key.
             return NotBegun(reason=Reason.CREDENTIALS_UNREADABLE, message=str(error))
+        if token == ERASED:
+            # Read just before the account was connected again.
+            return NotBegun(reason=Reason.ACCOUNT_NOT_CONNECTED, message=_STOPPED[Reason.ACCOUNT_NOT_CONNECTED])
         try:
             post = post_of(claimed, token)
         except UnreadableMessage as error:
-            return Rejected(reason="CONTENT_UNREADABLE", message=str(error))
+            return Rejected(reason=CONTENT_UNREADABLE, message=str(error))
+        await failpoint(_LOOKED)
         # A process that stood still for a while must not send on a lease that may have ended.
         left = claimed.lease.total_seconds() - (self._clock.monotonic() - claim_started)
         if left < provider.time_limit.total_seconds() + _MARGIN:
@@ -155,4 +162,5 @@ def post_of(claimed: Claimed, access_token: str) -> Post:
         destination=job.target.destination,
         text=text_for(content_from(claimed.content), job.target.channel),
         idempotency_key=claimed.idempotency_key,
+        handle=claimed.handle,
     )

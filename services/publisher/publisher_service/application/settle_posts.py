@@ -11,18 +11,28 @@ from functools import partial
 from opentelemetry import metrics
 
 from publisher_service.adapters.postgres.attempts import close_attempts
-from publisher_service.adapters.postgres.gates import line_up
+from publisher_service.adapters.postgres.effects import settle_effects
+from publisher_service.adapters.postgres.freeing import put_back
 from publisher_service.adapters.postgres.jobs import lock_jobs, save_jobs
 from publisher_service.adapters.postgres.kept_contents import keep_contents
+from publisher_service.adapters.postgres.provider_quotas import close_channels, close_providers
 from publisher_service.adapters.postgres.settle import SettleRow, record_settlements
+from publisher_service.application.destination_log import report_deactivated
 from publisher_service.application.disconnection import disconnect
 from publisher_service.application.late_evidence import LateEvidence, Proof
 from publisher_service.application.post_log import write_outcomes
 from publisher_service.application.send_post import Sent
+from publisher_service.domain.activity import outcome_of
 from publisher_service.domain.outcome import OUTCOME_LABELS, Accepted, Ambiguous, NotBegun, NotSent, label
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import JobState, PostJob
-from publisher_service.domain.settlement import AttemptState, Settlement, settle, uncertain, unsent_after_all
+from publisher_service.domain.settlement import (
+    AttemptState,
+    Settlement,
+    settle_within_budget,
+    uncertain,
+    unsent_after_all,
+)
 from publisher_service.wire.posts import post_job_changed
 from servicekit.failpoints import declare, failpoint
 from servicekit.ids import IdSource
@@ -35,6 +45,8 @@ from servicekit.run.zeros import from_zero
 _log = logging.getLogger(__name__)
 
 _BEFORE_COMMIT = declare("publisher.settle.before_commit")
+_COMMITTED = declare("publisher.settle.committed")
+_LATE = declare("publisher.settle.late_answer")
 _meter = metrics.get_meter(__name__)
 _set_aside = from_zero(
     _meter.create_counter(
@@ -56,6 +68,7 @@ class SettlePosts:
         late: LateEvidence,
         providers: Iterable[str] = (),
         wake_lines: Callable[[], None],
+        on_closed: Callable[[], None] = lambda: None,
         draw: Callable[[], float] = random.random,
     ) -> None:
         """`policies` returns the policy of one of `providers`; `wake_lines` is called when a line has its turn."""
@@ -66,6 +79,7 @@ class SettlePosts:
         self._policies = policies
         self._late = late
         self._wake_lines = wake_lines
+        self._on_closed = on_closed
         self._draw = draw
         for provider, outcome in itertools.product(providers, OUTCOME_LABELS):
             _outcomes.add(0, {"provider": provider, "outcome": outcome})
@@ -82,7 +96,14 @@ class SettlePosts:
     def _settled(self, sent: Sent) -> Settlement:
         policy = self._policies(sent.claimed.provider)
         try:
-            return settle(sent.claimed.job, sent.outcome, policy=policy, now=sent.time, draw=self._draw())
+            return settle_within_budget(
+                sent.claimed.job,
+                sent.outcome,
+                failures=sent.claimed.failures,
+                policy=policy,
+                now=sent.time,
+                draw=self._draw(),
+            )
         except Exception as error:  # noqa: BLE001 - one outcome that cannot be decided must not end the process
             return self._set_aside(sent, error)
 
@@ -99,6 +120,8 @@ class SettlePosts:
                 await self._record_all(batch[middle:], settled)
             else:
                 await self._record_doubt(batch[0], settled, error)
+        else:
+            await failpoint(_COMMITTED)
 
     async def _record_doubt(self, sent: Sent, settled: dict[int, Settlement], error: Exception) -> None:
         """Records an answer that cannot be stored as an unknown outcome. If that fails too, leaves it to the lease."""
@@ -111,6 +134,7 @@ class SettlePosts:
             _log.exception("post job %s is left to the end of its lease", sent.claimed.job.id)
         else:
             settled[id(sent)] = aside
+            await failpoint(_COMMITTED)
 
     def _set_aside(self, sent: Sent, error: Exception) -> Settlement:
         _set_aside.add(1)
@@ -127,10 +151,23 @@ class SettlePosts:
         settled = await record_settlements(tx, rows, now=now)
         if settled.wakes:
             tx.after_commit(self._wake_lines)
-        await line_up(tx.connection, settlements, now=now)
+        if settled.deactivated:
+            tx.after_commit(partial(report_deactivated, settled.deactivated))
+        await put_back(tx.connection, settlements, now=now)
+        limited = [
+            row.settlement
+            for sent, row in zip(batch, rows, strict=True)
+            if row.activity_id in settled.counted
+            or (sent.claimed.is_limited and row.activity_id in settled.activity_ids)
+        ]
+        await settle_effects(tx.connection, limited, now=now)
         recorded = [row.settlement.job for row in rows if row.activity_id in settled.activity_ids]
         await self._outbox.append(tx, [post_job_changed(job) for job in recorded], now=now)
         tx.after_commit(partial(write_outcomes, recorded))
+        await self._close(tx, batch, settlements)
+        await close_channels(
+            tx.connection, [row.settlement for row in rows if row.activity_id in settled.activity_ids], now=now
+        )
         if doubtful := [each.claimed for each in batch if isinstance(each.outcome, Ambiguous)]:
             await keep_contents(tx.connection, doubtful)
         if len(recorded) < len(batch):
@@ -148,6 +185,17 @@ class SettlePosts:
                 )
         await failpoint(_BEFORE_COMMIT)
 
+    async def _close(self, tx: Transaction, batch: Sequence[Sent], settlements: Sequence[Settlement]) -> None:
+        """Closes providers that have said that the quota of the application is used up, in every process."""
+        closed = {
+            sent.claimed.provider: each.closed_until
+            for sent, each in zip(batch, settlements, strict=True)
+            if each.closed_until is not None
+        }
+        if closed:
+            await close_providers(tx.connection, closed)
+            tx.after_commit(self._on_closed)
+
     async def _record_late(self, tx: Transaction, late: Sequence[Sent], now: datetime) -> None:
         """Records what the answers to attempts whose lease has ended still prove."""
         keys = [(sent.claimed.job.organization_id, sent.claimed.job.id) for sent in late]
@@ -159,7 +207,7 @@ class SettlePosts:
         ]
         await close_attempts(tx.connection, unsent, now=now)
         await save_jobs(tx.connection, [each.job for each in unsent])
-        await line_up(tx.connection, unsent, now=now)
+        await put_back(tx.connection, unsent, now=now)
         await self._outbox.append(tx, [post_job_changed(each.job) for each in unsent], now=now)
         tx.after_commit(partial(write_outcomes, [each.job for each in unsent]))
         jobs |= {(each.job.organization_id, each.job.id): each.job for each in unsent}
@@ -170,6 +218,7 @@ class SettlePosts:
             else:
                 _log.info("post job %s: the answer came late (%s)", sent.claimed.job.id, label(sent.outcome))
         await self._late(tx, proofs, now=now)
+        await failpoint(_LATE)
 
     def _unsent(self, sent: Sent, job: PostJob, now: datetime) -> Settlement:
         assert isinstance(sent.outcome, NotBegun | NotSent)
@@ -190,13 +239,5 @@ def _kind(sent: Sent) -> tuple[str, str]:
 
 
 def _activity(settlement: Settlement) -> str:
-    """Returns the entry of the account's activity; empty for an attempt that was never sent or is still unknown."""
-    match settlement.attempt_state:
-        case AttemptState.ACCEPTED:
-            return "SUCCESS"
-        case AttemptState.REJECTED:
-            return "FAILED"
-        case AttemptState.NOT_SENT if settlement.error_reason == "RATE_LIMITED":
-            return "RATE_LIMITED"
-        case _:
-            return ""
+    """Returns the entry of the account's activity; empty for an attempt that was never sent."""
+    return outcome_of(AttemptState.SENDING, settlement.attempt_state, settlement.error_reason) or ""

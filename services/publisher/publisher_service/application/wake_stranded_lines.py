@@ -9,11 +9,14 @@ from opentelemetry import metrics
 
 from publisher_service.adapters.postgres.keys import Key
 from publisher_service.adapters.postgres.stranded_lines import list_lines, wake_stranded_lines
+from servicekit.failpoints import declare, failpoint
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.run.zeros import from_zero
 
 _log = logging.getLogger(__name__)
+
+_COMMITTED = declare("publisher.wake_stranded.committed")
 
 _meter = metrics.get_meter(__name__)
 _stranded = from_zero(
@@ -37,6 +40,7 @@ class WakeStrandedLines:
             lines, stranded = await list_lines(connection, self._last, limit=self._page)
         if stranded:
             woken = await self._database.run(lambda tx: self._wake(tx, stranded))
+            await failpoint(_COMMITTED)
             _stranded.add(woken)
             if woken:
                 _log.warning("woke %d lines in which posts waited and that nothing would have woken", woken)

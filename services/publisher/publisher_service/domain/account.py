@@ -1,10 +1,13 @@
 """A social account: who posts, where, and whether it can."""
 
+import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
-from servicekit.faults import NotFound
+from channels import Action
+from servicekit.faults import Conflict, NotFound
 
 
 class AccountState(StrEnum):
@@ -17,6 +20,7 @@ class AccountReason(StrEnum):
 
     NONE = ""
     CREDENTIALS_REFUSED = "CREDENTIALS_REFUSED"
+    DISCONNECTED_BY_REQUEST = "DISCONNECTED_BY_REQUEST"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +39,29 @@ class SocialAccount:
     version: int
     create_time: datetime
     update_time: datetime
+    # The daily caps of this account alone.
+    daily_caps: Mapping[Action, int] = field(default_factory=dict)
+
+    @property
+    def etag(self) -> str:
+        """A digest of what people set: whether the account is connected does not change it."""
+        caps = sorted((action.value, cap) for action, cap in self.daily_caps.items())
+        return hashlib.sha256(repr((self.display_name, self.channels, caps)).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountChange:
+    """A request to change what an account is set to: None leaves it, and an empty etag is no precondition."""
+
+    organization_id: str
+    account_id: str
+    display_name: str | None = None
+    # Empty: all that the provider offers.
+    channels: tuple[str, ...] | None = None
+    # Empty: the defaults.
+    daily_caps: Mapping[Action, int] | None = None
+    allow_below_used: bool = False
+    etag: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +75,14 @@ class Connection:
     display_name: str
     channels: tuple[str, ...]
     access_token: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disconnection:
+    """A disconnected account, and its post jobs that are being sent or may be out."""
+
+    account: SocialAccount
+    in_flight: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +105,30 @@ def disconnected(account: SocialAccount, reason: AccountReason, error_message: s
         version=account.version + 1,
         update_time=now,
     )
+
+
+def disconnected_by_request(account: SocialAccount, note: str, *, now: datetime) -> SocialAccount:
+    """Returns the account disconnected; the same one if it is already."""
+    if account.state == AccountState.DISCONNECTED:
+        return account
+    return disconnected(account, AccountReason.DISCONNECTED_BY_REQUEST, note, now=now)
+
+
+def changed(account: SocialAccount, change: AccountChange, *, now: datetime) -> SocialAccount:
+    """Returns the account as it is to be set; the same one if nothing changes. Raises ETAG_MISMATCH."""
+    if change.etag and change.etag != account.etag:
+        raise Conflict(
+            "ETAG_MISMATCH",
+            "the account has been changed since it was read",
+            metadata={"social_account_id": account.id, "etag": account.etag},
+        )
+    after = replace(
+        account,
+        display_name=account.display_name if change.display_name is None else change.display_name,
+        channels=account.channels if change.channels is None else change.channels,
+        daily_caps=account.daily_caps if change.daily_caps is None else change.daily_caps,
+    )
+    return account if after == account else replace(after, version=account.version + 1, update_time=now)
 
 
 def require_account(account: SocialAccount | None, account_id: str) -> SocialAccount:

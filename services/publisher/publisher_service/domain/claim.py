@@ -30,6 +30,8 @@ class Command:
     slot_sequence: int = 0
     # Empty if the sender did not know the time zone: the job keeps its month.
     target_month: str = ""
+    # The newest version of the job that the sender knows.
+    known_job_version: int = 0
     # Computed once: it is a digest, and needed several times.
     post_job_id: str = field(init=False, compare=False)
 
@@ -39,6 +41,11 @@ class Command:
 
 class Verdict(StrEnum):
     CLAIMED = "CLAIMED"
+    # The database is older than a mark that the process knows.
+    OLDER = "OLDER"
+    SAFE_MODE = "SAFE_MODE"
+    # The command knows a newer version of its job: the database is older than that.
+    COMMAND_AHEAD = "COMMAND_AHEAD"
     # Only a newer release knows the state of the job: left to that release.
     UNREADABLE = "UNREADABLE"
     # The job has a newer slot.
@@ -60,12 +67,37 @@ class Verdict(StrEnum):
     REMOVED = "REMOVED"
     NOT_APPROVED = "NOT_APPROVED"
     ACCOUNT_NOT_CONNECTED = "ACCOUNT_NOT_CONNECTED"
+    # A hold covers the organization, its accounts at the provider, the account, the brand, or the campaign.
+    ORGANIZATION_ON_HOLD = "ORGANIZATION_ON_HOLD"
+    PROVIDER_ON_HOLD = "PROVIDER_ON_HOLD"
     ACCOUNT_ON_HOLD = "ACCOUNT_ON_HOLD"
+    BRAND_ON_HOLD = "BRAND_ON_HOLD"
+    CAMPAIGN_ON_HOLD = "CAMPAIGN_ON_HOLD"
+    # Schedule has switched the account off.
+    ACCOUNT_DISABLED = "ACCOUNT_DISABLED"
+    DESTINATION_INACTIVE = "DESTINATION_INACTIVE"
+    # The provider has not prepared the post yet.
+    MEDIA = "MEDIA"
+    # The provider refuses to prepare the post.
+    MEDIA_REFUSED = "MEDIA_REFUSED"
+    # The instants of the account's window or day are over: they are computed, and the claim looks again.
+    LIMITS_STALE = "LIMITS_STALE"
+    # The send window of the account is closed.
+    SEND_WINDOW = "SEND_WINDOW"
+    # The daily cap of the action is used up.
+    DAILY_CAP = "DAILY_CAP"
+    # The provider takes nothing more on this channel of the account for a while.
+    PROVIDER_QUOTA = "PROVIDER_QUOTA"
+    # The account has sent something too short a while ago.
+    SPACING = "SPACING"
     # Another job of the account is being sent, or has to go first.
     ACCOUNT_BUSY = "ACCOUNT_BUSY"
     # This process has no room for another job of the provider, or does not know the provider.
     PROVIDER_BUSY = "PROVIDER_BUSY"
 
+
+UNSAFE = frozenset({Verdict.OLDER, Verdict.SAFE_MODE, Verdict.COMMAND_AHEAD})
+"""Verdicts on a whole batch: nothing is claimed, and no job and no gate changes."""
 
 IN_LINE = frozenset({Verdict.ACCOUNT_BUSY, Verdict.PROVIDER_BUSY})
 """Verdicts that leave the job in the line of its account, to be claimed when its turn comes."""
@@ -78,6 +110,8 @@ class Lane:
     provider: str
     room: int
     lease: timedelta
+    # Its posts are prepared before they are sent.
+    prepares: bool = False
 
 
 @record(frozen=True, slots=True, kw_only=True)
@@ -93,6 +127,12 @@ class Claimed:
     idempotency_key: str
     # From the claim on: no request may begin that could outlive it.
     lease: timedelta
+    # A daily cap or a spacing counts it, so that its outcome is noted there.
+    is_limited: bool = False
+    # What the provider has prepared; empty if it prepares nothing.
+    handle: str = ""
+    # Requests of the account in a row that found no provider.
+    failures: int = 0
 
 
 @record(frozen=True, slots=True, kw_only=True)
@@ -105,10 +145,21 @@ class Judged:
     # This claim has put the job in line; it was not there before.
     is_lined: bool = False
     claimed: Claimed | None = None
+    # How far the process has come with this claim; 0 if it has claimed nothing.
+    mark: int = 0
+    # The claim takes one of the daily cap.
+    reserves: bool = False
+    # When the limit that keeps it back may let it go.
+    limit_time: datetime | None = None
 
     @property
     def key(self) -> tuple[str, str]:
         return self.organization_id, self.id
+
+
+def send_time(command: Command, now: datetime) -> datetime:
+    """Returns when a post that is claimed now is sent: the claim runs ahead of its time by a moment."""
+    return max(now, command.schedule_time)
 
 
 def command_of(job: PostJob) -> Command:

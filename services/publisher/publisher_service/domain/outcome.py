@@ -1,10 +1,33 @@
 """Outcomes of an attempt, sorted by the only question that matters: may the post be out?"""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Final
 
 from servicekit.record import record
+
+CONTENT_UNREADABLE: Final = "CONTENT_UNREADABLE"
+"""The reason of a refusal of our own: the stored content cannot be decoded. No provider has seen it."""
+
+
+class Level(StrEnum):
+    """Level on which a provider limits posts."""
+
+    # All accounts of the provider: the limit is that of our application.
+    APPLICATION = "APPLICATION"
+    ACCOUNT = "ACCOUNT"
+    # One channel of an account.
+    CHANNEL = "CHANNEL"
+
+
+@record(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """A limit as an answer shows it: how many posts are left, and how soon there are new ones."""
+
+    level: Level
+    remaining: int
+    reset_after: timedelta
 
 
 @record(frozen=True, slots=True, kw_only=True)
@@ -14,6 +37,7 @@ class Accepted:
     external_id: str
     external_url: str
     publish_time: datetime | None = None
+    quotas: Sequence[Quota] = ()
 
 
 @record(frozen=True, slots=True, kw_only=True)
@@ -22,6 +46,8 @@ class Rejected:
 
     reason: str
     message: str
+    # The page, chat, address or contact wants no posts of this account.
+    peer_blocked: bool = False
 
 
 @record(frozen=True, slots=True, kw_only=True)
@@ -53,6 +79,8 @@ class RateLimited:
 
     message: str
     retry_after: timedelta
+    level: Level = Level.ACCOUNT
+    quotas: Sequence[Quota] = ()
 
 
 @record(frozen=True, slots=True, kw_only=True)
@@ -78,6 +106,9 @@ class Found:
 @record(frozen=True, slots=True, kw_only=False)
 class Absent:
     """A look at the provider proves that the post is not out and will not appear."""
+
+    # What was prepared for the post cannot be published any more.
+    handle_is_void: bool = False
 
 
 @record(frozen=True, slots=True, kw_only=True)

@@ -20,10 +20,14 @@ from publisher_service.domain.post_job import (
     job_id,
     moved,
     newer_slot,
+    renewed,
 )
 
 _NO_SIGN_OF_LIFE = ENDED_RUN | {JobState.PENDING, JobState.NEEDS_ATTENTION}
 _RELEASED_BY_CONTENT = frozenset({Reason.NOT_APPROVED, Reason.WITHDRAWN})
+_FOLLOWING = frozenset(JobState) - {JobState.SENDING, JobState.PUBLISHED}
+# A hold of the brand or campaign; if the draft has another one now, it may cover the post no longer.
+_RELEASED_BY_IDS = frozenset({Reason.BRAND_ON_HOLD, Reason.CAMPAIGN_ON_HOLD})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +40,9 @@ class SavedDraft:
     content_digest: str
     approved: bool
     targets: tuple[Target, ...]
+    # Empty if it has none.
+    brand_id: str = ""
+    campaign_id: str = ""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -62,7 +69,16 @@ class Slot:
     content_revision: int = 0
 
 
-def new_job(organization_id: str, draft_id: str, target: Target, *, below: int, now: datetime) -> PostJob:
+def new_job(
+    organization_id: str,
+    draft_id: str,
+    target: Target,
+    *,
+    below: int,
+    brand_id: str = "",
+    campaign_id: str = "",
+    now: datetime,
+) -> PostJob:
     """Returns a PENDING job; `below` is the lowest revision that is not withdrawn."""
     return PostJob(
         organization_id=organization_id,
@@ -71,6 +87,8 @@ def new_job(organization_id: str, draft_id: str, target: Target, *, below: int, 
         target=target,
         state=JobState.PENDING,
         withdrawn_below=below,
+        brand_id=brand_id,
+        campaign_id=campaign_id,
         create_time=now,
         update_time=now,
     )
@@ -84,10 +102,15 @@ def missing_targets(targets: Sequence[Target], jobs: Sequence[PostJob]) -> list[
 def after_save(job: PostJob, draft: SavedDraft, *, live_slots: Set[str], now: datetime) -> PostJob:
     """Returns the job after its draft was saved.
 
-    A target that the draft has lost is canceled unless it has started; one of a revision still to come is left alone;
-    one that the draft has regained is revived; approved content releases a wait. `live_slots` are slots from which
-    other targets of the draft go out or are out.
+    It follows the draft's brand and campaign, unless it is being sent or is out. A target that the draft has lost is
+    canceled unless it has started; one of a revision still to come is left alone; one that the draft has regained is
+    revived; approved content releases a wait. `live_slots` are slots from which other targets of the draft go out or
+    are out.
     """
+    if (job.brand_id, job.campaign_id) != (draft.brand_id, draft.campaign_id) and job.state in _FOLLOWING:
+        is_held = job.state is JobState.BLOCKED and job.state_reason in _RELEASED_BY_IDS
+        ids: dict[str, Any] = {"brand_id": draft.brand_id, "campaign_id": draft.campaign_id}
+        job = replace(released(job, now=now) if is_held else _changed(job, now), **ids)
     if job.target not in draft.targets:
         is_over = job.state in NOT_STARTED and draft.revision >= job.wanted_revision
         return canceled(job, now=now) if is_over else job
@@ -102,27 +125,42 @@ def after_save(job: PostJob, draft: SavedDraft, *, live_slots: Set[str], now: da
     return job
 
 
+def _changed(job: PostJob, now: datetime) -> PostJob:
+    return replace(job, version=job.version + 1, update_time=now)
+
+
 def after_slot(job: PostJob, slot: Slot, *, is_target: bool = True, now: datetime) -> PostJob:
     """Returns the job with the newest slot, in its next run if its run has ended. An open attempt keeps its slot.
 
-    Without `is_target`, because the draft has lost the target since, the run is canceled as it begins.
+    A run that a call began keeps its time, too, and the slot is noted: its outcome will be that of the slot. Without
+    `is_target`, because the draft has lost the target since, the run is canceled as it begins.
     """
     is_newer = newer_slot(job, slot.sequence, slot.slot_id, slot.revision)
     if not is_newer or job.state not in NOT_STARTED | ENDED_RUN:
         return job
-    taken: dict[str, Any] = {
+    # After a restore the number of a slot may be unknown: the run that it has had is over all the same.
+    if job.state in ENDED_RUN and (slot.slot_id, slot.revision) == (job.slot_id, job.slot_revision):
+        return job
+    noted: dict[str, Any] = {
         "slot_sequence": slot.sequence,
         "slot_id": slot.slot_id,
         "slot_revision": slot.revision,
+        "wanted_revision": max(job.wanted_revision, slot.content_revision),
+    }
+    if not is_target:
+        return canceled(replace(begun_again(job), **noted, **_times_of(slot)), now=now)
+    if job.is_called and job.state in NOT_STARTED:
+        return renewed(job, now=now, **noted)
+    return moved(begun_again(job), JobState.SCHEDULED, now=now, **noted, **_times_of(slot))
+
+
+def _times_of(slot: Slot) -> dict[str, Any]:
+    return {
         "schedule_time": slot.schedule_time,
         "not_after": slot.not_after,
         "target_month": slot.target_month,
         "traceparent": slot.traceparent,
-        "wanted_revision": max(job.wanted_revision, slot.content_revision),
     }
-    if not is_target:
-        return canceled(replace(begun_again(job), **taken), now=now)
-    return moved(begun_again(job), JobState.SCHEDULED, now=now, **taken)
 
 
 def released(job: PostJob, *, now: datetime) -> PostJob:

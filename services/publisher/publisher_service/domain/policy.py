@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
+_LONGEST_PAUSE = timedelta(minutes=2)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
@@ -26,6 +28,10 @@ class Policy:
         """
         bound = min(self.retry_first * float(2 ** min(max(attempts - 1, 0), 20)), self.retry_cap)
         return bound * (0.1 + 0.9 * draw)
+
+    def pause(self, failures: int, *, draw: float) -> timedelta:
+        """Returns how long an account pauses that has found no provider; short enough to notice the end soon."""
+        return min(self.retry_delay(failures, draw=draw), _LONGEST_PAUSE)
 
     def look_delay(self, passed: timedelta) -> timedelta:
         """Returns the wait before the next look: half of the time that has passed, within bounds."""

@@ -34,10 +34,26 @@ class Reason(StrEnum):
     CONTENT_PENDING = "CONTENT_PENDING"
     RATE_LIMITED = "RATE_LIMITED"
     RETRY = "RETRY"
+    # The provider prepares it.
+    MEDIA = "MEDIA"
     NOT_APPROVED = "NOT_APPROVED"
     WITHDRAWN = "WITHDRAWN"
     ACCOUNT_NOT_CONNECTED = "ACCOUNT_NOT_CONNECTED"
+    ORGANIZATION_ON_HOLD = "ORGANIZATION_ON_HOLD"
+    PROVIDER_ON_HOLD = "PROVIDER_ON_HOLD"
     ACCOUNT_ON_HOLD = "ACCOUNT_ON_HOLD"
+    # Schedule has switched the account off.
+    ACCOUNT_DISABLED = "ACCOUNT_DISABLED"
+    # The limits of the account: its send window, its daily cap of an action, and the time between two sends.
+    SEND_WINDOW = "SEND_WINDOW"
+    DAILY_CAP = "DAILY_CAP"
+    SPACING = "SPACING"
+    # The provider takes nothing more on this channel of the account for a while.
+    PROVIDER_QUOTA = "PROVIDER_QUOTA"
+    BRAND_ON_HOLD = "BRAND_ON_HOLD"
+    CAMPAIGN_ON_HOLD = "CAMPAIGN_ON_HOLD"
+    # The post stands in no line, so that others of its account pass.
+    DESTINATION_INACTIVE = "DESTINATION_INACTIVE"
     # The draft has lost the target; if it regains it, the job is revived.
     TARGET_REMOVED = "TARGET_REMOVED"
     # Queue has taken the slot back; only a later revision or a newer slot revives the job.
@@ -53,6 +69,11 @@ class Reason(StrEnum):
     # An earlier attempt may have gone out, and its bytes are lost: no other bytes go out under its key.
     CONTENT_LOST = "CONTENT_LOST"
 
+
+# A hold covers the post.
+HOLDS = frozenset(reason for reason in Reason if reason.endswith("_ON_HOLD"))
+# The last look before a request keeps a claimed post back for one of these.
+STOPPED = HOLDS | {Reason.ACCOUNT_NOT_CONNECTED}
 
 _STATES: Mapping[str, "JobState"] = {state.value: state for state in JobState}
 _REASONS: Mapping[str, "Reason"] = {reason.value: reason for reason in Reason}
@@ -79,6 +100,9 @@ ENDED_RUN = frozenset({JobState.FAILED, JobState.MISSED, JobState.CANCELED})
 OPEN_ATTEMPT = frozenset({JobState.SENDING, JobState.UNKNOWN})
 NOT_STARTED = frozenset({JobState.PENDING, JobState.SCHEDULED, JobState.READY, JobState.WAITING, JobState.BLOCKED})
 
+# Waits that end with the next action. One for a limit ends earlier: its next action is at the latest time of the post.
+_TIMED = frozenset({Reason.RETRY, Reason.RATE_LIMITED, Reason.CREDENTIALS_UNREADABLE})
+
 # A transition may lead back to the same state: a wait is released, a time changes, a look is repeated.
 _BEFORE_THE_SEND = frozenset(
     {
@@ -89,12 +113,14 @@ _BEFORE_THE_SEND = frozenset(
         JobState.BLOCKED,
         JobState.MISSED,
         JobState.CANCELED,
+        # The provider refuses to prepare it.
+        JobState.FAILED,
     }
 )
 # A job that may have gone out and waits for a resend never ends as unsent; see `domain.doubt`.
 _IN_DOUBT = frozenset({JobState.UNKNOWN, JobState.NEEDS_ATTENTION, JobState.FAILED})
-# The next run begins with a new slot, its command, or a target that the draft has regained. It begins without a time if
-# the slot is canceled before it is known here.
+# The next run begins with a new slot, its command, a target that the draft has regained, or a call. It begins without a
+# time if the slot is canceled before it is known here.
 _NEXT_RUN = _BEFORE_THE_SEND | {JobState.PENDING}
 # Proof that a post is out counts in any state, no matter how late it comes or who brings it.
 TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
@@ -159,6 +185,9 @@ class PostJob:
     schedule_time: datetime | None = None
     not_after: datetime | None = None
     next_action_time: datetime | None = None
+    # The limit on which it is parked, out of its account's line, and when a limit may let it go.
+    parked_on: str = ""
+    expected_time: datetime | None = None
     max_attempts: int = 5
     attempts: int = 0
     fence: int = 0
@@ -169,6 +198,9 @@ class PostJob:
     content_revision: int = 0
     wanted_revision: int = 0
     withdrawn_below: int = 0
+    # Those of the draft; empty if it has none.
+    brand_id: str = ""
+    campaign_id: str = ""
     publish_time: datetime | None = None
     external_id: str = ""
     external_url: str = ""
@@ -180,6 +212,20 @@ class PostJob:
     traceparent: str = ""
     create_time: datetime
     update_time: datetime
+    # The run that a call began, RetryPostJob or PublishNow; 0 if none did. Slots begin all others.
+    called_run: int = 0
+    # How PublishNow sends that run; without meaning for any other.
+    publish_now: bool = False
+    over_cap: bool = False
+
+    @property
+    def is_called(self) -> bool:
+        """Returns whether a call began this run: it goes its own way, and slots that come meanwhile are only noted."""
+        return self.called_run == self.run
+
+    @property
+    def is_sent_now(self) -> bool:
+        return self.is_called and self.publish_now
 
     @property
     def key(self) -> tuple[str, str]:
@@ -214,9 +260,11 @@ def moved(
     state: JobState,
     *,
     now: datetime,
-    reason: Reason = Reason.NONE,
+    reason: str = Reason.NONE,
     until: datetime | None = None,
     unknown_until: datetime | None = None,
+    parked_on: str = "",
+    expected_time: datetime | None = None,
     **changes: Any,
 ) -> PostJob:
     """Returns the job in its next state and version. Every change of state passes here, except the claim's own.
@@ -235,9 +283,16 @@ def moved(
         state_reason=reason,
         next_action_time=until,
         unknown_until=unknown_until,
+        parked_on=parked_on,
+        expected_time=expected_time,
         update_time=now,
         **changes,
     )
+
+
+def renewed(job: PostJob, *, now: datetime, **changes: Any) -> PostJob:
+    """Returns the job with these changes, in its state but in its next version, so that they are announced."""
+    return replace(job, version=job.version + 1, update_time=now, **changes)
 
 
 def _after(state: str) -> frozenset[JobState]:
@@ -248,6 +303,13 @@ def _after(state: str) -> frozenset[JobState]:
 def kind_of(state: str) -> EventKind:
     """Returns the kind of event that announces a job in this state."""
     return _KINDS[state]
+
+
+def expected_time(job: PostJob) -> datetime | None:
+    """Returns the earliest time at which a job that waits may go out, as far as that is known."""
+    if job.state is not JobState.WAITING:
+        return None
+    return job.next_action_time if job.state_reason in _TIMED else job.expected_time
 
 
 def state_from(text: str) -> str:

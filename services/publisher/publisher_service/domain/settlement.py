@@ -5,14 +5,17 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, assert_never
 
+from publisher_service.domain.destination import Sign
 from publisher_service.domain.doubt import ended_unsent, may_be_resent, needs_attention, unknown
 from publisher_service.domain.outcome import (
+    CONTENT_UNREADABLE,
     Absent,
     Accepted,
     Ambiguous,
     AuthRefused,
     Finding,
     Found,
+    Level,
     NoProof,
     NotBegun,
     NotSent,
@@ -21,11 +24,13 @@ from publisher_service.domain.outcome import (
     Rejected,
 )
 from publisher_service.domain.policy import Policy
-from publisher_service.domain.post_job import OPEN_ATTEMPT, JobState, PostJob, Reason, moved
+from publisher_service.domain.post_job import OPEN_ATTEMPT, STOPPED, JobState, PostJob, Reason, moved
 from servicekit.record import record
 
 # A provider's clock may differ from our own by this much.
 _SKEW = timedelta(minutes=1)
+FAILURES_TO_PAUSE = 3
+"""Requests of an account in a row that found no provider, after which it pauses. An index has this number, too."""
 
 
 class AttemptState(StrEnum):
@@ -52,6 +57,14 @@ class Settlement:
     pause_until: datetime | None = None
     # The fence of the attempt, if it is not the job's last one.
     attempt_fence: int | None = None
+    # What the provider's answer says about the destination of the post.
+    sign: Sign = Sign.NONE
+    # Requests of the account in a row that found no provider, with this one.
+    failures: int = 0
+    # No post of any account goes to the provider before this.
+    closed_until: datetime | None = None
+    # No post of the account goes to the channel of this one before this.
+    channel_closed_until: datetime | None = None
 
     @property
     def fence(self) -> int:
@@ -68,10 +81,11 @@ def settle(job: PostJob, outcome: Outcome, *, policy: Policy, now: datetime, dra
             return Settlement(
                 job=_published(job, outcome, now=now, since=since, last_attempt_time=now),
                 attempt_state=AttemptState.ACCEPTED,
+                sign=Sign.SUCCESS,
             )
         case Rejected(reason=reason, message=message):
             after = _given_up(job, Reason.RESEND_REFUSED, policy, now)
-            return _ended(after, AttemptState.REJECTED, reason, message)
+            return replace(_ended(after, AttemptState.REJECTED, reason, message), sign=_sign(outcome))
         case AuthRefused(message=message):
             blocked = _blocked(job, Reason.ACCOUNT_NOT_CONNECTED, now)
             return replace(_ended(blocked, AttemptState.REJECTED, "AUTH", message), disconnects=True)
@@ -86,6 +100,51 @@ def settle(job: PostJob, outcome: Outcome, *, policy: Policy, now: datetime, dra
         case Ambiguous(reason=reason, message=message):
             return _ended(unknown(job, policy=policy, now=now), AttemptState.UNKNOWN, reason, message)
     assert_never(outcome)
+
+
+def settle_within_budget(
+    job: PostJob, outcome: Outcome, *, failures: int, policy: Policy, now: datetime, draw: float
+) -> Settlement:
+    """Settles an outcome as the budget and the quotas of the account have it.
+
+    `failures` requests of the account in a row have found no provider. From the third on the account pauses, longer
+    each time, and its next request is a probe: it spends no attempt, for the outage is not the post's fault.
+    """
+    match outcome:
+        case NotSent(reason=reason, message=message) if failures + 1 >= FAILURES_TO_PAUSE:
+            until = now + policy.pause(failures + 2 - FAILURES_TO_PAUSE, draw=draw)
+            waiting = _unspent(job, Reason.RETRY, until, now)
+            paused = _ended(waiting, AttemptState.NOT_SENT, reason, message)
+            return replace(paused, pause_until=until, failures=failures + 1)
+        case NotSent():
+            settled = settle(job, outcome, policy=policy, now=now, draw=draw)
+            return replace(settled, failures=failures + 1)
+        case NotBegun() | Ambiguous():
+            # No answer, as far as that is known.
+            return replace(settle(job, outcome, policy=policy, now=now, draw=draw), failures=failures)
+        case _:
+            return _with_quotas(settle(job, outcome, policy=policy, now=now, draw=draw), outcome, now)
+
+
+def _with_quotas(settled: Settlement, outcome: Outcome, now: datetime) -> Settlement:
+    """Returns the settlement with the pauses that the provider's quotas ask for."""
+    if isinstance(outcome, RateLimited) and outcome.level is Level.CHANNEL:
+        # Posts to other channels may go.
+        settled = replace(settled, pause_until=None)
+    quotas = outcome.quotas if isinstance(outcome, Accepted | RateLimited) else ()
+    for quota in quotas:
+        if quota.remaining == 0 and quota.level is Level.ACCOUNT:
+            settled = replace(settled, pause_until=max(settled.pause_until or now, now + quota.reset_after))
+        if quota.remaining == 0 and quota.level is Level.CHANNEL:
+            settled = replace(settled, channel_closed_until=now + quota.reset_after)
+        if quota.remaining == 0 and quota.level is Level.APPLICATION:
+            settled = replace(settled, closed_until=now + quota.reset_after)
+    if isinstance(outcome, RateLimited) and outcome.level is Level.APPLICATION:
+        settled = replace(settled, closed_until=max(settled.closed_until or now, now + outcome.retry_after))
+    if isinstance(outcome, RateLimited) and outcome.level is Level.CHANNEL:
+        until = max(settled.channel_closed_until or now, now + outcome.retry_after)
+        settled = replace(settled, channel_closed_until=until)
+    return settled
 
 
 def uncertain(job: PostJob, reason: str, message: str, *, policy: Policy, now: datetime) -> Settlement:
@@ -150,6 +209,7 @@ def evidence(job: PostJob, proof: Found | Accepted, *, now: datetime, since: dat
         job=_published(job, proof, now=now, since=since or job.create_time),
         attempt_state=AttemptState.ACCEPTED,
         pause_until=job.next_action_time if job.state is JobState.SENDING else None,
+        sign=Sign.SUCCESS,
     )
 
 
@@ -161,6 +221,12 @@ def publish_time(reported: datetime | None, *, since: datetime | None, now: date
     if reported is None or reported > now + _SKEW or (since is not None and reported < since - _SKEW):
         return now
     return min(reported, now)
+
+
+def _sign(refusal: Rejected) -> Sign:
+    if refusal.reason == CONTENT_UNREADABLE:
+        return Sign.NONE
+    return Sign.PEER_BLOCK if refusal.peer_blocked else Sign.FAILURE
 
 
 def _published(
@@ -196,14 +262,14 @@ def _given_up(job: PostJob, why: Reason, policy: Policy, now: datetime) -> PostJ
 
 
 def _not_tried(job: PostJob, reason: str, policy: Policy, now: datetime, draw: float) -> PostJob:
-    if reason == Reason.ACCOUNT_ON_HOLD:
-        return _blocked(job, Reason.ACCOUNT_ON_HOLD, now)
+    if reason in STOPPED:
+        return _blocked(job, reason, now)
     if reason == Reason.CREDENTIALS_UNREADABLE:
         return _unspent(job, Reason.CREDENTIALS_UNREADABLE, now + policy.repaired * (0.5 + draw / 2), now)
     return _unspent(job, Reason.RETRY, now + policy.retry_delay(1, draw=draw), now)
 
 
-def _blocked(job: PostJob, why: Reason, now: datetime) -> PostJob:
+def _blocked(job: PostJob, why: str, now: datetime) -> PostJob:
     assert job.not_after is not None, "a job that was being sent has a latest time"
     return moved(job, JobState.BLOCKED, now=now, reason=why, until=job.not_after, attempts=job.attempts - 1)
 

@@ -61,12 +61,12 @@ class TakenBack:
 
 
 def taken_back(job: PostJob, post: SlotPost, *, now: datetime) -> TakenBack:
-    """Returns the job CANCELED in the run of the slot, unless it may be out or has another time.
+    """Returns the job CANCELED in the run of the slot, unless it may be out, has another time, or was called for.
 
     From then on nothing that names this revision of the slot, or an older one, starts the job. A later revision or a
     newer slot does.
     """
-    if job.in_doubt or job.state in _MAY_BE_OUT or not is_readable(job):
+    if job.in_doubt or job.state in _MAY_BE_OUT or _is_called(job) or not is_readable(job):
         return TakenBack(outcome=CancelOutcome.TOO_LATE, job=job)
     asked, known = post.order, _order_of(job)
     if job.state is JobState.CANCELED and known >= asked and job.slot_id == post.slot_id:
@@ -82,12 +82,14 @@ def without_slot(job: PostJob, post: SlotPost, *, now: datetime) -> PostJob:
     """Returns the job after its slot was canceled: without a time, unless a newer slot has given it another one.
 
     The revision is kept, so that older events of the slot, which may come later, give it no time either. A job whose
-    command has come, which contradicts the event, is taken back.
+    command has come, which contradicts the event, is taken back. A run that a call began goes on.
     """
     if job.state not in NOT_STARTED | ENDED_RUN:
         return job
     if _order_of(job) > post.order or _has_ended(job, post):
         return job
+    if _is_called(job):
+        return replace(job, **_order_in(post))
     slot = _slot_of(job, post)
     if job.in_doubt:
         return needs_attention(replace(job, **slot), "its slot was canceled, but an attempt may have gone out", now=now)
@@ -111,13 +113,22 @@ def _has_ended(job: PostJob, post: SlotPost) -> bool:
     return job.state in (JobState.FAILED, JobState.MISSED) and job.slot_id == post.slot_id
 
 
-def _slot_of(job: PostJob, post: SlotPost) -> dict[str, Any]:
-    """Returns the slot as fields of the job; its times are those of another revision, unless it knows this one."""
-    slot: dict[str, Any] = {
+def _is_called(job: PostJob) -> bool:
+    """Returns whether a call began the run, which goes out without regard to slots, and it has not ended."""
+    return job.is_called and job.state in NOT_STARTED
+
+
+def _order_in(post: SlotPost) -> dict[str, Any]:
+    return {
         "slot_sequence": post.slot_sequence,
         "slot_id": post.slot_id,
         "slot_revision": post.slot_revision,
     }
+
+
+def _slot_of(job: PostJob, post: SlotPost) -> dict[str, Any]:
+    """Returns the slot as fields of the job; its times are those of another revision, unless it knows this one."""
+    slot = _order_in(post)
     return slot if _order_of(job) == post.order else {**slot, **_NO_TIME}
 
 

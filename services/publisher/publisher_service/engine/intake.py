@@ -18,6 +18,7 @@ from servicekit.bus.delivery import Delivery
 from servicekit.bus.pull import PullLoop
 from servicekit.bus.streams import ConsumerSpec, StreamSpec, ensure_stream
 from servicekit.clock import Clock
+from servicekit.failpoints import declare, failpoint
 from servicekit.faults import InvalidRequest
 from servicekit.pg.clock import SteadyClock
 from servicekit.pg.dead_letters import DeadLetters, DeadLettersFull, show_none
@@ -27,6 +28,8 @@ from servicekit.run.transient import is_transient
 from servicekit.run.zeros import from_zero
 
 _log = logging.getLogger(__name__)
+
+_TAKEN = declare("publisher.intake.taken")
 
 CONSUMER = "publisher"
 """The name under which dead letters of commands are listed."""
@@ -112,6 +115,8 @@ class CommandIntake:
             self._some.clear()
             batch = list(self._arrived)
             self._arrived.clear()
+            if batch:
+                await failpoint(_TAKEN)
             for index, (pull, delivery) in enumerate(batch):
                 await self._take(timer, pull, delivery)
                 if index % _SORTED_AT_ONCE == 0:

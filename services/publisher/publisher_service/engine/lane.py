@@ -7,6 +7,8 @@ from datetime import timedelta
 from opentelemetry import metrics
 
 from publisher_service.domain.claim import Lane
+from publisher_service.domain.outcome import Outcome
+from publisher_service.engine.breaker import Breaker
 from publisher_service.engine.held_command import HeldCommand
 from servicekit.run.levels import Level
 
@@ -25,10 +27,22 @@ _open = _meter.create_gauge("postflow.publish.open", description="Posts that are
 
 
 class ProviderLane:
-    def __init__(self, provider: str, *, senders: int, lease: timedelta) -> None:
+    def __init__(
+        self,
+        provider: str,
+        *,
+        senders: int,
+        lease: timedelta,
+        prepares: bool = False,
+        seconds: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        """`seconds` is the monotonic clock of the breaker."""
+        self.breaker = Breaker(provider, seconds)
+        self._probe: HeldCommand | None = None
         self._provider = provider
         self._senders = senders
         self._lease = lease
+        self._prepares = prepares
         self._waiting: asyncio.Queue[HeldCommand | None] = asyncio.Queue()
         self._open = 0
         self._shown = Level(_open, {"provider": provider})
@@ -39,7 +53,7 @@ class ProviderLane:
     @property
     def now(self) -> Lane:
         """The room that the provider has at this moment."""
-        return Lane(provider=self._provider, room=self._room(), lease=self._lease)
+        return Lane(provider=self._provider, room=self._room(), lease=self._lease, prepares=self._prepares)
 
     @property
     def seconds(self) -> float:
@@ -49,7 +63,21 @@ class ProviderLane:
     def enter(self, held: HeldCommand) -> None:
         """Takes a claimed post, to be sent as soon as a sender is free."""
         self._open += 1
+        if self.breaker.is_open:
+            self._probe = held
+            self.breaker.begin_probe()
         self._waiting.put_nowait(held)
+
+    def may_send(self, held: HeldCommand) -> bool:
+        """Returns whether a claimed post may be sent now: while the provider cannot be reached, only the probe."""
+        return not self.breaker.is_closed and (held is self._probe or not self.breaker.is_open)
+
+    def note(self, held: HeldCommand, outcome: Outcome) -> bool:
+        """Counts the outcome of a request. Returns whether the provider answers again after it did not."""
+        is_probe = held is self._probe
+        if is_probe:
+            self._probe = None
+        return self.breaker.note(outcome, is_probe=is_probe)
 
     def leave(self) -> None:
         """Makes room: a post was settled."""
@@ -82,6 +110,9 @@ class ProviderLane:
         self._seconds = seconds if before is None else before + _SHARE_OF_NEWEST * (seconds - before)
 
     def _room(self) -> int:
+        admitted = self.breaker.room
+        if admitted is not None:
+            return admitted
         waiting = self._waiting.qsize()
         room = max(min(_MOST_OPEN - self._open, self._ahead() - waiting), 0)
         return 0 if room < _WORTH_A_CLAIM and waiting >= self._senders else room

@@ -7,7 +7,8 @@ no account, organization or provider can fill the places here that another needs
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 
 from publisher_service.application.announce_started import AnnounceStarted
@@ -17,6 +18,7 @@ from publisher_service.application.send_post import SendPost, Sent
 from publisher_service.application.settle_posts import SettlePosts
 from publisher_service.domain.claim import Claimed, Command, Lane
 from publisher_service.domain.outcome import NotBegun
+from publisher_service.engine.due_timer import DueTimer
 from publisher_service.engine.handed_on import HandedOn
 from publisher_service.engine.held_command import HeldCommand
 from publisher_service.engine.intake import CommandIntake
@@ -37,8 +39,12 @@ _CLAIM_BATCH = 250
 _MOST_DUE = 15_000
 _LOOK_PERIOD = 0.25
 _SLOW_PERIOD = 0.5
+# A provider that got a post within this is taken to get more.
+_BUSY = 10.0
 _DATABASE_DOWN = timedelta(seconds=1)
 _AT_ONCE = timedelta(milliseconds=1)
+# A command of the sweep comes back by itself for so short a wait: a later sweep would find it seconds later.
+_SOON = timedelta(seconds=1)
 
 
 class PublishPipeline:
@@ -55,8 +61,10 @@ class PublishPipeline:
         clock: Clock,
         steady: SteadyClock,
         lanes: Mapping[str, ProviderLane],
+        answers_again: Callable[[str], None] = lambda provider: None,
     ) -> None:
-        """`lanes` are by the name of the provider."""
+        """`lanes` are by the name of the provider; `answers_again` is called when one does after it did not."""
+        self._answers_again = answers_again
         self.name = "publish pipeline"
         self._intake = intake
         self._wake_up = wake_up
@@ -69,8 +77,11 @@ class PublishPipeline:
         self._clock = clock
         self._steady = steady
         self._lanes = lanes
+        # When each provider got its last post.
+        self._claimed: dict[str, float] = {}
         self._due = TurnQueue[HeldCommand](lambda held: held.account)
         self._handed_on = HandedOn()
+        self._again: DueTimer[HeldCommand] = DueTimer(steady, self.submit)
         self._is_ending = False
         self._lines_went_first = False
         self._next_look = 0.0
@@ -138,11 +149,21 @@ class PublishPipeline:
         return self._lines_went_first
 
     def _room(self) -> int:
+        """Returns the room of the provider that has most, of those that get posts at present.
+
+        What a claim finds no room for goes into a line, which costs as much as another claim. So the room of providers
+        that get no posts counts only once nothing was claimed for a moment: what is due may be theirs.
+        """
+        now = self._clock.monotonic()
+        busy = [lane.now.room for name, lane in self._lanes.items() if now < self._claimed.get(name, -math.inf) + _BUSY]
+        room = max(busy, default=0)
+        if room or now < max(self._claimed.values(), default=-math.inf) + _LOOK_PERIOD:
+            return room
         return max((lane.now.room for lane in self._lanes.values()), default=0)
 
     async def _give_back(self) -> None:
         """Returns what has not been claimed, so that another process gets it at once."""
-        for held in self._due.take_all():
+        for held in [*self._due.take_all(), *self._again.release_all()]:
             await held.retry_in(_AT_ONCE)
 
     async def _claim_batch(self, batch: Sequence[HeldCommand]) -> None:
@@ -181,6 +202,8 @@ class PublishPipeline:
         match answer:
             case Claimed():
                 self._enter(held, answer, started)
+            case Retry(delay) if held.delivery is None and delay <= _SOON:
+                self._again.hold(self._steady.now() + delay, held)
             case Retry(delay):
                 await held.retry_in(delay)
             case Done():
@@ -189,6 +212,7 @@ class PublishPipeline:
     def _enter(self, held: HeldCommand, claimed: Claimed, started: float) -> None:
         held.claimed, held.claim_started = claimed, started
         self._settling.open(held)
+        self._claimed[claimed.provider] = self._clock.monotonic()
         self._lanes[claimed.provider].enter(held)
 
     async def _take_turns(self) -> None:
@@ -235,8 +259,13 @@ class PublishPipeline:
         if self._is_ending:
             stopping = NotBegun(reason="STOPPING", message="the process was stopped before it sent the post")
             sent = Sent(claimed=held.claimed, outcome=stopping, time=self._steady.now())
+        elif not self._lanes[held.claimed.provider].may_send(held):
+            down = NotBegun(reason="PROVIDER_DOWN", message="the provider cannot be reached, or takes nothing more now")
+            sent = Sent(claimed=held.claimed, outcome=down, time=self._steady.now())
         else:
             sent = await self._send_post(held.claimed, claim_started=held.claim_started)
+        if self._lanes[held.claimed.provider].note(held, sent.outcome):
+            self._answers_again(held.claimed.provider)
         self._settling.add(held, sent)
         return not isinstance(sent.outcome, NotBegun)
 

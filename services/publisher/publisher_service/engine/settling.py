@@ -12,12 +12,14 @@ from publisher_service.domain.waits import carried_by_stream
 from publisher_service.engine.held_command import HeldCommand
 from publisher_service.engine.lane import ProviderLane
 from publisher_service.engine.wake_up import WakeUp
+from servicekit.failpoints import declare, failpoint
 from servicekit.pg.clock import SteadyClock
 from servicekit.run.loops import backoff
 from servicekit.run.transient import is_transient
 
 _log = logging.getLogger(__name__)
 
+_ACKED = declare("publisher.settle.acked")
 _BATCH = 250
 # Settling is not urgent: a short wait makes batches of single answers, and under load full batches of small ones.
 _LINGER = 0.005
@@ -85,6 +87,7 @@ class Settling:
             self._lanes[sent.claimed.provider].leave()
             delay = carried_by_stream(job, now)
             await (held.done() if delay is None else held.retry_in(delay))
+        await failpoint(_ACKED)
         self._wake_up.wake()
 
     async def _recorded(self, batch: Sequence[Sent]) -> list[PostJob]:

@@ -1,5 +1,7 @@
 """Publisher's two services over gRPC: decode, call, encode."""
 
+from collections.abc import AsyncIterator
+from contextlib import aclosing
 from datetime import datetime
 from typing import Any
 
@@ -10,19 +12,38 @@ from postflow.publisher.v1.publisher_service_pb2_grpc import PublisherServiceSer
 from postflow.publisher.v1.social_account_service_pb2_grpc import SocialAccountServiceServicer
 from publisher_service.application.cancel_post_jobs import CancelPostJobs
 from publisher_service.application.connect_account import ConnectAccount
+from publisher_service.application.disconnect_account import DisconnectAccount
+from publisher_service.application.explain_post_job import ExplainPostJob
+from publisher_service.application.publish_now import PublishNow
 from publisher_service.application.put_hold import PutHold
 from publisher_service.application.read_accounts import ReadAccounts
+from publisher_service.application.read_activity import ReadActivity
+from publisher_service.application.read_destinations import ReadDestinations
 from publisher_service.application.read_holds import ReadHolds
 from publisher_service.application.read_jobs import ReadJobs
 from publisher_service.application.release_hold import ReleaseHold
 from publisher_service.application.resolve_post_job import ResolvePostJob
+from publisher_service.application.retry_post_job import RetryPostJob
+from publisher_service.application.update_account import UpdateAccount
+from publisher_service.application.update_destination import UpdateDestination
+from publisher_service.application.watch_post_jobs import WatchPostJobs
 from publisher_service.application.withdraw_content import WithdrawContent
 from publisher_service.domain.account import AccountFilter
-from publisher_service.domain.hold import HoldFilter
 from publisher_service.domain.post_job import JobFilter
-from publisher_service.wire import accounts, holds, posts, take_backs
+from publisher_service.domain.watching import Watched
+from publisher_service.wire import (
+    accounts,
+    activities,
+    calls,
+    destinations,
+    explanations,
+    holds,
+    posts,
+    take_backs,
+    watching,
+)
 from servicekit.pg.ledger import mutation
-from servicekit.rpc.paging import next_page_token, read_page
+from servicekit.rpc.paging import next_page_token, read_page, read_resume_token, resume_token
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -32,20 +53,32 @@ class PublisherServicer(PublisherServiceServicer):
         self,
         *,
         cancel: CancelPostJobs,
+        list_destinations: ReadDestinations,
+        explain: ExplainPostJob,
         list_holds: ReadHolds,
+        publish_now: PublishNow,
         put_hold: PutHold,
         read: ReadJobs,
         release_hold: ReleaseHold,
         resolve: ResolvePostJob,
+        retry: RetryPostJob,
+        update_destination: UpdateDestination,
+        watch: WatchPostJobs,
         withdraw: WithdrawContent,
     ) -> None:
         self._cancel = cancel
+        self._list_destinations = list_destinations
+        self._explain = explain
         self._list_holds = list_holds
+        self._publish_now = publish_now
         self._put_hold = put_hold
         self._read = read
         self._release_hold = release_hold
+        self._update_destination = update_destination
+        self._watch = watch
         self._withdraw = withdraw
         self._resolve = resolve
+        self._retry = retry
 
     async def GetPostJob(
         self, request: publisher_service_pb2.GetPostJobRequest, context: Context
@@ -69,6 +102,12 @@ class PublisherServicer(PublisherServiceServicer):
         token = next_page_token(request, (shown[-1].create_time.isoformat(), shown[-1].id)) if has_more else ""
         return posts.list_post_jobs_response(shown, token)
 
+    async def ExplainPostJob(
+        self, request: publisher_service_pb2.ExplainPostJobRequest, context: Context
+    ) -> publisher_service_pb2.ExplainPostJobResponse:
+        explained = await self._explain(request.organization_id, request.post_job_id)
+        return explanations.explain_post_job_response(explained)
+
     async def WithdrawContent(
         self, request: publisher_service_pb2.WithdrawContentRequest, context: Context
     ) -> publisher_service_pb2.WithdrawContentResponse:
@@ -80,6 +119,31 @@ class PublisherServicer(PublisherServiceServicer):
     ) -> publisher_service_pb2.ResolvePostJobResponse:
         call = mutation(request, publisher_service_pb2.ResolvePostJobResponse, posts.resolve_post_job_response)
         return await self._resolve(call, request.post_job_id, posts.resolution_from(request))
+
+    async def RetryPostJob(
+        self, request: publisher_service_pb2.RetryPostJobRequest, context: Context
+    ) -> publisher_service_pb2.RetryPostJobResponse:
+        call = mutation(request, publisher_service_pb2.RetryPostJobResponse, calls.retry_response)
+        return await self._retry(call, request.post_job_id, calls.latest_time_of(request))
+
+    async def PublishNow(
+        self, request: publisher_service_pb2.PublishNowRequest, context: Context
+    ) -> publisher_service_pb2.PublishNowResponse:
+        call = mutation(request, publisher_service_pb2.PublishNowResponse, calls.publish_now_response)
+        return await self._publish_now(call, calls.urgent_posts_from(request))
+
+    async def WatchPostJobs(
+        self, request: publisher_service_pb2.WatchPostJobsRequest, context: Context
+    ) -> AsyncIterator[publisher_service_pb2.WatchPostJobsResponse]:
+        since = watching.mark(read_resume_token(request))
+        watched = Watched(
+            organization_id=request.organization_id,
+            draft_id=request.draft_id,
+            social_account_id=request.social_account_id,
+        )
+        async with aclosing(self._watch(watched, since)) as watch:
+            async for news in watch:
+                yield watching.watch_post_jobs_response(news, resume_token(request, watching.cursor(news.mark)))
 
     async def CancelPostJobs(
         self, request: publisher_service_pb2.CancelPostJobsRequest, context: Context
@@ -103,7 +167,7 @@ class PublisherServicer(PublisherServiceServicer):
         self, request: publisher_service_pb2.ListHoldsRequest, context: Context
     ) -> publisher_service_pb2.ListHoldsResponse:
         page = read_page(request)
-        wanted = HoldFilter(organization_id=request.organization_id, social_account_id=request.social_account_id)
+        wanted = holds.hold_filter_from(request)
         after = (datetime.fromisoformat(str(page.after[0])), str(page.after[1])) if page.after else None
         found = await self._list_holds(wanted, after=after, limit=page.size + 1)
         shown = found[: page.size]
@@ -111,17 +175,60 @@ class PublisherServicer(PublisherServiceServicer):
         token = next_page_token(request, (shown[-1].create_time.isoformat(), shown[-1].id)) if has_more else ""
         return holds.list_holds_response(shown, token)
 
+    async def ListDestinations(
+        self, request: publisher_service_pb2.ListDestinationsRequest, context: Context
+    ) -> publisher_service_pb2.ListDestinationsResponse:
+        page = read_page(request)
+        after = tuple(map(str, page.after)) if page.after else None
+        wanted = destinations.destination_filter_from(request)
+        found = await self._list_destinations(wanted, after=after, limit=page.size + 1)
+        shown = found[: page.size]
+        last = shown[-1].target if len(found) > len(shown) else None
+        token = next_page_token(request, (last.social_account_id, last.channel, last.destination)) if last else ""
+        return destinations.list_destinations_response(shown, token)
+
+    async def UpdateDestination(
+        self, request: publisher_service_pb2.UpdateDestinationRequest, context: Context
+    ) -> publisher_service_pb2.UpdateDestinationResponse:
+        response = destinations.update_destination_response
+        call = mutation(request, publisher_service_pb2.UpdateDestinationResponse, response)
+        return await self._update_destination(call, destinations.destination_change_from(request))
+
 
 class SocialAccountServicer(SocialAccountServiceServicer):
-    def __init__(self, *, connect: ConnectAccount, read: ReadAccounts) -> None:
+    def __init__(
+        self,
+        *,
+        connect: ConnectAccount,
+        disconnect: DisconnectAccount,
+        read: ReadAccounts,
+        activity: ReadActivity,
+        update: UpdateAccount,
+    ) -> None:
         self._connect = connect
+        self._disconnect = disconnect
         self._read = read
+        self._activity = activity
+        self._update = update
 
     async def ConnectAccount(
         self, request: social_account_service_pb2.ConnectAccountRequest, context: Context
     ) -> social_account_service_pb2.ConnectAccountResponse:
         call = mutation(request, social_account_service_pb2.ConnectAccountResponse, accounts.connect_account_response)
         return await self._connect(call, accounts.connection_from(request))
+
+    async def UpdateAccount(
+        self, request: social_account_service_pb2.UpdateAccountRequest, context: Context
+    ) -> social_account_service_pb2.UpdateAccountResponse:
+        call = mutation(request, social_account_service_pb2.UpdateAccountResponse, accounts.update_account_response)
+        return await self._update(call, accounts.account_change_from(request))
+
+    async def DisconnectAccount(
+        self, request: social_account_service_pb2.DisconnectAccountRequest, context: Context
+    ) -> social_account_service_pb2.DisconnectAccountResponse:
+        response = accounts.disconnect_account_response
+        call = mutation(request, social_account_service_pb2.DisconnectAccountResponse, response)
+        return await self._disconnect(call, request.social_account_id, request.note)
 
     async def GetAccount(
         self, request: social_account_service_pb2.GetAccountRequest, context: Context
@@ -142,3 +249,21 @@ class SocialAccountServicer(SocialAccountServiceServicer):
         shown = found[: page.size]
         token = next_page_token(request, (shown[-1].id,)) if len(found) > len(shown) else ""
         return accounts.list_accounts_response(shown, token)
+
+    async def ListActivity(
+        self, request: social_account_service_pb2.ListActivityRequest, context: Context
+    ) -> social_account_service_pb2.ListActivityResponse:
+        page = read_page(request)
+        wanted = activities.activity_filter_from(request)
+        before = (datetime.fromisoformat(str(page.after[0])), str(page.after[1])) if page.after else None
+        found = await self._activity.list(wanted, before=before, limit=page.size + 1)
+        shown = found[: page.size]
+        has_more = len(found) > len(shown)
+        token = next_page_token(request, (shown[-1].create_time.isoformat(), shown[-1].id)) if has_more else ""
+        return activities.list_activity_response(shown, token)
+
+    async def GetUsage(
+        self, request: social_account_service_pb2.GetUsageRequest, context: Context
+    ) -> social_account_service_pb2.GetUsageResponse:
+        usage = await self._activity.usage(request.organization_id, request.social_account_id)
+        return activities.get_usage_response(usage)

@@ -1,11 +1,12 @@
 """Social accounts: the calls of SocialAccountService, and the events about them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import channels
 from postflow.publisher.v1 import publisher_events_pb2, social_account_pb2
 from postflow.publisher.v1 import social_account_service_pb2 as pb
-from publisher_service.domain.account import AccountState, Connection, SocialAccount
+from publisher_service.domain.account import AccountChange, AccountState, Connection, Disconnection, SocialAccount
+from publisher_service.wire.posts import ACTIONS
 from servicekit.faults import InvalidField
 from servicekit.pg.outbox import Announcement
 from servicekit.timestamps import timestamp
@@ -39,8 +40,31 @@ def account_states_from(numbers: Sequence[int]) -> tuple[AccountState, ...]:
     return tuple(state for state in AccountState if _STATES[state] in numbers)
 
 
+def account_change_from(request: pb.UpdateAccountRequest) -> AccountChange:
+    """Translates a request. Raises InvalidField for an unknown channel or action, and for an action named twice."""
+    return AccountChange(
+        organization_id=request.organization_id,
+        account_id=request.social_account_id,
+        display_name=request.display_name if request.HasField("display_name") else None,
+        channels=_normalised(request.channels.channels, "channels.channels") if request.HasField("channels") else None,
+        daily_caps=_caps_from(request.daily_caps.daily_caps) if request.HasField("daily_caps") else None,
+        allow_below_used=request.allow_below_used,
+        etag=request.etag,
+    )
+
+
+def update_account_response(account: SocialAccount) -> pb.UpdateAccountResponse:
+    return pb.UpdateAccountResponse(social_account=social_account(account))
+
+
 def connect_account_response(account: SocialAccount) -> pb.ConnectAccountResponse:
     return pb.ConnectAccountResponse(social_account=social_account(account))
+
+
+def disconnect_account_response(gone: Disconnection) -> pb.DisconnectAccountResponse:
+    return pb.DisconnectAccountResponse(
+        social_account=social_account(gone.account), in_flight_post_job_ids=gone.in_flight
+    )
 
 
 def get_account_response(account: SocialAccount) -> pb.GetAccountResponse:
@@ -65,6 +89,10 @@ def social_account(account: SocialAccount) -> social_account_pb2.SocialAccount:
         create_time=timestamp(account.create_time),
         update_time=timestamp(account.update_time),
         disconnect_time=timestamp(account.disconnect_time),
+        daily_caps=[
+            social_account_pb2.DailyCap(action=ACTIONS[action], most=cap) for action, cap in account.daily_caps.items()
+        ],
+        etag=account.etag,
     )
 
 
@@ -94,11 +122,23 @@ def _about(
     )
 
 
-def _normalised(names: Sequence[str]) -> tuple[str, ...]:
+def _caps_from(messages: Sequence[social_account_pb2.DailyCap]) -> Mapping[channels.Action, int]:
+    caps: dict[int, int] = {}
+    for index, message in enumerate(messages):
+        place = f"daily_caps.daily_caps[{index}].action"
+        if message.action not in ACTIONS.values():
+            raise InvalidField(place, "is not known here")
+        if message.action in caps:
+            raise InvalidField(place, "is named twice")
+        caps[message.action] = message.most
+    return {action: caps[number] for action, number in ACTIONS.items() if number in caps}
+
+
+def _normalised(names: Sequence[str], field: str = "channels") -> tuple[str, ...]:
     normalised: list[str] = []
     for index, name in enumerate(names):
         try:
             normalised.append(channels.normalise(name))
         except channels.UnknownChannel as error:
-            raise InvalidField(f"channels[{index}]", str(error), reason="UNKNOWN_CHANNEL") from None
+            raise InvalidField(f"{field}[{index}]", str(error), reason="UNKNOWN_CHANNEL") from None
     return tuple(dict.fromkeys(normalised))

@@ -41,6 +41,7 @@ def command_from(message: publish_command_pb2.PublishCommand) -> Command:
         max_attempts=max(message.max_attempts, 1),
         traceparent=message.traceparent,
         target_month=local_month(time, message.time_zone) if message.time_zone else "",
+        known_job_version=message.known_job_version,
     )
 
 

@@ -25,6 +25,8 @@ def saved_draft_from(message: drafts_events_pb2.DraftSaved) -> SavedDraft:
         content_digest=message.content_digest,
         approved=message.approved,
         targets=tuple(target_from(target) for target in message.targets),
+        brand_id=message.brand_id,
+        campaign_id=message.campaign_id,
     )
 
 

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import cast
 
+from channels import Action, action_of
 from postflow.publisher.v1 import post_job_pb2, publisher_events_pb2
 from postflow.publisher.v1 import publisher_service_pb2 as pb
 from publisher_service.domain.attempt import Attempt
-from publisher_service.domain.post_job import EventKind, JobState, PostJob, kind_of
+from publisher_service.domain.post_job import EventKind, JobState, PostJob, expected_time, kind_of
 from publisher_service.domain.resolution import Resolution, Said
 from publisher_service.domain.withdrawal import Withdrawal
 from publisher_service.wire.targets import target_message
@@ -22,6 +23,7 @@ _STATES: dict[str, post_job_pb2.PostJobState] = {
     for state in JobState
 }
 _STATES_BACK: dict[int, JobState] = {_STATES[state]: state for state in JobState}
+ACTIONS = {action: cast(post_job_pb2.Action, post_job_pb2.Action.Value(f"ACTION_{action}")) for action in Action}
 _KINDS = {
     kind: cast(
         publisher_events_pb2.PostJobEventKind,
@@ -119,10 +121,12 @@ def _write(message: post_job_pb2.PostJob, job: PostJob) -> None:
     message.target.destination = job.target.destination
     message.state = _STATES.get(job.state, post_job_pb2.POST_JOB_STATE_UNSPECIFIED)
     message.state_reason = job.state_reason
+    message.action = ACTIONS[action_of(job.target.channel, job.target.destination)]
     message.version = job.version
     message.run = job.run
     message.slot_id = job.slot_id
     message.slot_revision = job.slot_revision
+    message.slot_sequence = job.slot_sequence
     message.attempts = job.attempts
     message.content_revision = job.content_revision
     message.external_id = job.external_id
@@ -132,11 +136,15 @@ def _write(message: post_job_pb2.PostJob, job: PostJob) -> None:
     message.error_message = job.error_message
     message.target_month = job.target_month
     message.in_doubt = job.in_doubt
+    message.publish_now = job.is_sent_now
+    message.brand_id = job.brand_id
+    message.campaign_id = job.campaign_id
     put(message.create_time, job.create_time)
     put(message.update_time, job.update_time)
     put(message.schedule_time, job.schedule_time)
     put(message.not_after, job.not_after)
     put(message.next_action_time, job.next_action_time)
+    put(message.expected_time, expected_time(job))
     put(message.unknown_until, job.unknown_until)
     put(message.publish_time, job.publish_time)
     put(message.last_attempt_time, job.last_attempt_time)

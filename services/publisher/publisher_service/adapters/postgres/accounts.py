@@ -1,14 +1,16 @@
 """Social accounts and their sealed credentials."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from publisher_service.adapters.postgres.account_caps import CAPS, caps_from, caps_of
 from publisher_service.adapters.postgres.keys import Key, key_arrays
 from publisher_service.domain.account import AccountFilter, SocialAccount
+from servicekit.pg.session import Session, Statement
 
 _COLUMNS = (
     "organization_id",
@@ -36,12 +38,12 @@ _INSERT = text(f"""
     on conflict (organization_id, id) do nothing
     returning id
 """)
-_GET = text(f"select {_ACCOUNT} from social_account where organization_id = :organization_id and id = :id")
+_GET = text(f"select {_ACCOUNT}, {CAPS} from social_account where organization_id = :organization_id and id = :id")
 _LOCK = text(f"""
     select {_ACCOUNT} from social_account where organization_id = :organization_id and id = :id for update
 """)
 _PAGE = f"""
-    select {_ACCOUNT} from social_account
+    select {_ACCOUNT}, {CAPS.replace("{}", "{{}}")} from social_account
     where organization_id = :organization_id and id > :after {{conditions}} order by id limit :limit
 """
 _SAVE = text(f"""
@@ -56,6 +58,12 @@ _CREDENTIALS = text("""
     where organization_id = :organization_id and id = :id
 """)
 
+_IS_CONNECTED_WITH = Statement("""
+    select g.connected and s.credentials = cast(:credentials as bytea)
+    from account_gate g
+    join social_account s on s.organization_id = g.organization_id and s.id = g.social_account_id
+    where g.organization_id = :organization_id and g.social_account_id = :id
+""")
 _PROVIDERS = text("""
     select s.organization_id, s.id, s.provider
     from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as wanted (organization_id, id)
@@ -93,7 +101,10 @@ async def get_account(connection: AsyncConnection, organization_id: str, account
 
 async def lock_account(connection: AsyncConnection, organization_id: str, account_id: str) -> SocialAccount | None:
     row = (await connection.execute(_LOCK, {"organization_id": organization_id, "id": account_id})).one_or_none()
-    return None if row is None else _account(row)
+    if row is None:
+        return None
+    # A separate statement: its snapshot is younger than the lock.
+    return replace(_account(row), daily_caps=await caps_of(connection, (organization_id, account_id)))
 
 
 async def list_accounts(
@@ -120,9 +131,16 @@ async def save_account(connection: AsyncConnection, account: SocialAccount, cred
 
 
 async def credentials_of(connection: AsyncConnection, organization_id: str, account_id: str) -> tuple[str, str, bytes]:
-    """Returns the provider, the name of the account there, and the sealed credentials."""
-    row = (await connection.execute(_CREDENTIALS, {"organization_id": organization_id, "id": account_id})).one()
-    return row.provider, row.external_account_id, row.credentials
+    """Returns the provider, the account's name there, and the sealed credentials; all empty without the account."""
+    names = {"organization_id": organization_id, "id": account_id}
+    row = (await connection.execute(_CREDENTIALS, names)).one_or_none()
+    return ("", "", b"") if row is None else (row.provider, row.external_account_id, row.credentials)
+
+
+async def is_connected_with(session: Session, account: Key, credentials: bytes) -> bool:
+    """Returns whether the account may send, and with these credentials."""
+    names = {"organization_id": account[0], "id": account[1], "credentials": credentials}
+    return bool(await session.fetch_value(_IS_CONNECTED_WITH, names))
 
 
 async def providers_of(connection: AsyncConnection, wanted: Iterable[Key]) -> dict[Key, str]:
@@ -156,4 +174,5 @@ def _values(account: SocialAccount) -> dict[str, Any]:
 
 def _account(row: Row[Any]) -> SocialAccount:
     fields = row._asdict()
-    return SocialAccount(**fields | {"channels": tuple(fields["channels"])})
+    caps = caps_from(fields.pop("daily_caps", ()))
+    return SocialAccount(**fields | {"channels": tuple(fields["channels"]), "daily_caps": caps})

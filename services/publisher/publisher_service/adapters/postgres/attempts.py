@@ -7,9 +7,13 @@ from datetime import datetime
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from publisher_service.adapters.postgres.destinations import note_successes
+from publisher_service.adapters.postgres.effects import End, record_effects
 from publisher_service.adapters.postgres.gates import release_gates
 from publisher_service.adapters.postgres.keys import Key, key_arrays
+from publisher_service.adapters.postgres.limits import Send, give_back
 from publisher_service.domain.attempt import Attempt
+from publisher_service.domain.limits import action_of_job
 from publisher_service.domain.post_job import PostJob
 from publisher_service.domain.settlement import Settlement
 
@@ -21,6 +25,7 @@ _CLOSE_ATTEMPTS = text("""
         cast(:external_ids as text[]), cast(:error_reasons as text[]), cast(:error_messages as text[])
     ) as new (organization_id, id, fence, state, external_id, error_reason, error_message)
     where a.organization_id = new.organization_id and a.post_job_id = new.id and a.fence = new.fence
+    returning a.organization_id, a.post_job_id, a.fence, a.run, a.start_time, old.state as before
 """)
 
 _ABANDON_ATTEMPTS = text("""
@@ -29,6 +34,7 @@ _ABANDON_ATTEMPTS = text("""
         as proven (organization_id, id, fence)
     where a.organization_id = proven.organization_id and a.post_job_id = proven.id and a.fence <> proven.fence
         and a.state in ('SENDING', 'UNKNOWN')
+    returning a.organization_id, a.post_job_id, a.fence, a.run, a.start_time
 """)
 
 # The newest attempt of the run whose outcome is unknown, with the start of the first such attempt.
@@ -58,6 +64,29 @@ _ATTEMPTS = text("""
 """)
 
 
+# The posts of the account that are published, in doubt, or being sent. Looks that find something are rare.
+_IS_OF_ANOTHER = text("""
+    select exists (
+        select from post_job o
+        where o.organization_id = :organization_id and o.social_account_id = :account_id
+            and o.list_state = 'PUBLISHED' and o.list_state <> '' and o.external_id = :external_id and o.id <> :id
+    ) or exists (
+        select from attempt mine cross join lateral (
+            select o.id from post_job o
+            where o.organization_id = :organization_id and o.social_account_id = :account_id and o.in_doubt
+                and o.id <> :id
+            union all
+            select g.open_job_id from account_gate g
+            where g.organization_id = :organization_id and g.social_account_id = :account_id
+                and g.open_job_id <> :id
+        ) as other
+        join attempt a on a.organization_id = :organization_id and a.post_job_id = other.id
+        where mine.organization_id = :organization_id and mine.post_job_id = :id and mine.fence = :fence
+            and a.content_digest = mine.content_digest and a.state in ('SENDING', 'UNKNOWN', 'ABSENT')
+    )
+""")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoubtfulAttempt:
     """An attempt that may have gone out, and when the first such attempt of the run began."""
@@ -68,7 +97,10 @@ class DoubtfulAttempt:
 
 
 async def close_attempts(connection: AsyncConnection, closed: Sequence[Settlement], *, now: datetime) -> None:
-    """Records how attempts ended, and releases the gates of their accounts."""
+    """Records how attempts ended, releases the gates of their accounts, and notes what that means for others.
+
+    The log of the accounts, their limits and their destinations follow what the attempts were before.
+    """
     if not closed:
         return
     ends = {
@@ -81,8 +113,20 @@ async def close_attempts(connection: AsyncConnection, closed: Sequence[Settlemen
         "error_messages": [each.error_message for each in closed],
         "now": now,
     }
-    await connection.execute(_CLOSE_ATTEMPTS, ends)
+    rows = (await connection.execute(_CLOSE_ATTEMPTS, ends)).all()
     await release_gates(connection, closed, now=now)
+    settlements = {(*each.job.key, each.fence): each for each in closed}
+    ended = [
+        End(
+            settlement=settlements[row.organization_id, row.post_job_id, row.fence],
+            before=row.before,
+            run=row.run,
+            start_time=row.start_time,
+        )
+        for row in rows
+    ]
+    await record_effects(connection, ended, now=now)
+    await note_successes(connection, closed, now=now)
 
 
 async def abandon_attempts(connection: AsyncConnection, proven: Sequence[Settlement], *, now: datetime) -> None:
@@ -93,7 +137,22 @@ async def abandon_attempts(connection: AsyncConnection, proven: Sequence[Settlem
             "ids": [each.job.id for each in proven],
             "fences": [each.fence for each in proven],
         }
-        await connection.execute(_ABANDON_ATTEMPTS, keys | {"now": now})
+        rows = (await connection.execute(_ABANDON_ATTEMPTS, keys | {"now": now})).all()
+        jobs = {each.job.key: each.job for each in proven}
+        # A run counts once: for the attempt that is proven.
+        abandoned = [
+            Send(
+                organization_id=row.organization_id,
+                post_job_id=row.post_job_id,
+                fence=row.fence,
+                run=row.run,
+                account_id=jobs[row.organization_id, row.post_job_id].target.social_account_id,
+                action=action_of_job(jobs[row.organization_id, row.post_job_id]),
+                time=row.start_time,
+            )
+            for row in rows
+        ]
+        await give_back(connection, abandoned, now=now)
 
 
 async def doubtful_attempt(connection: AsyncConnection, job: PostJob) -> DoubtfulAttempt | None:
@@ -103,6 +162,22 @@ async def doubtful_attempt(connection: AsyncConnection, job: PostJob) -> Doubtfu
     return (
         None if row is None else DoubtfulAttempt(fence=row.fence, idempotency_key=row.idempotency_key, since=row.since)
     )
+
+
+async def is_of_another(connection: AsyncConnection, job: PostJob, fence: int, external_id: str) -> bool:
+    """Returns whether a post that was recognized by its text may be that of another job of the account.
+
+    It is if that job is known to be this post, or has sent the same content and nobody knows the outcome.
+    """
+    names = {
+        "organization_id": job.organization_id,
+        "account_id": job.target.social_account_id,
+        "id": job.id,
+        "fence": fence,
+        "external_id": external_id,
+    }
+    found: bool = (await connection.execute(_IS_OF_ANOTHER, names)).scalar_one()
+    return found
 
 
 async def open_attempts_of_sender(

@@ -19,6 +19,10 @@ _LOCK_CONTENTS = text("""
         where c.organization_id = wanted.organization_id and c.draft_id = wanted.draft_id for no key update
     ) as locked
 """)
+_READ_CONTENT = text("""
+    select version, withdrawn_below, revision, post_job_ids, approved from content
+    where organization_id = :organization_id and draft_id = :draft_id
+""")
 _ADD_CONTENTS = text("""
     insert into content (organization_id, draft_id, version, revision, content, content_digest, approved,
         withdrawn_below, post_job_ids)
@@ -31,12 +35,15 @@ _ADD_CONTENTS = text("""
 _SAVE_CONTENTS = text("""
     update content c set version = new.version, revision = new.revision, content = new.content,
         content_digest = new.content_digest, approved = new.approved,
+        brand_id = new.brand_id, campaign_id = new.campaign_id,
         post_job_ids = string_to_array(new.post_job_ids, ' ')
     from unnest(
         cast(:organization_ids as text[]), cast(:draft_ids as text[]), cast(:versions as bigint[]),
         cast(:revisions as bigint[]), cast(:contents as bytea[]), cast(:content_digests as text[]),
-        cast(:approved as boolean[]), cast(:post_job_ids as text[])
-    ) as new (organization_id, draft_id, version, revision, content, content_digest, approved, post_job_ids)
+        cast(:approved as boolean[]), cast(:post_job_ids as text[]), cast(:brand_ids as text[]),
+        cast(:campaign_ids as text[])
+    ) as new (organization_id, draft_id, version, revision, content, content_digest, approved, post_job_ids, brand_id,
+        campaign_id)
     where c.organization_id = new.organization_id and c.draft_id = new.draft_id and c.version < new.version
 """)
 
@@ -51,6 +58,17 @@ _WITHDRAW_JOBS = text("""
 """)
 
 
+_SET_IDS = text("""
+    update post_job j set brand_id = new.brand_id, campaign_id = new.campaign_id
+    from unnest(
+        cast(:organization_ids as text[]), cast(:draft_ids as text[]), cast(:brand_ids as text[]),
+        cast(:campaign_ids as text[])
+    ) as new (organization_id, draft_id, brand_id, campaign_id)
+    where j.organization_id = new.organization_id and j.draft_id = new.draft_id
+        and (j.brand_id, j.campaign_id) <> (new.brand_id, new.campaign_id)
+""")
+
+
 class KnownContent(NamedTuple):
     """The content of a draft as it is known; all zero before Drafts has announced it."""
 
@@ -58,6 +76,8 @@ class KnownContent(NamedTuple):
     withdrawn_below: int
     revision: int
     post_job_ids: frozenset[str] = frozenset()
+    # Only `read_content` says so.
+    approved: bool = False
 
     def lacks(self, job_id: str, *, since: int) -> bool:
         """Returns whether revision `since`, or a later one, has dropped the target of this post job."""
@@ -83,6 +103,15 @@ async def _locked(connection: AsyncConnection, names: Mapping[str, list[str]]) -
     }
 
 
+async def read_content(connection: AsyncConnection, organization_id: str, draft_id: str) -> KnownContent:
+    """Returns the content of a draft without locking it; an empty one before Drafts has announced it."""
+    names = {"organization_id": organization_id, "draft_id": draft_id}
+    row = (await connection.execute(_READ_CONTENT, names)).one_or_none()
+    if row is None:
+        return KnownContent(0, 0, 0)
+    return KnownContent(row.version, row.withdrawn_below, row.revision, frozenset(row.post_job_ids), row.approved)
+
+
 async def save_contents(connection: AsyncConnection, contents: Sequence[SavedDraft]) -> None:
     if contents:
         await connection.execute(
@@ -95,8 +124,24 @@ async def save_contents(connection: AsyncConnection, contents: Sequence[SavedDra
                 "contents": [each.content for each in contents],
                 "content_digests": [each.content_digest for each in contents],
                 "approved": [each.approved for each in contents],
+                "brand_ids": [each.brand_id for each in contents],
+                "campaign_ids": [each.campaign_id for each in contents],
                 # An array of arrays must be square, and unnest would flatten it.
                 "post_job_ids": [" ".join(each.post_job_ids) for each in contents],
+            },
+        )
+
+
+async def set_ids_of_jobs(connection: AsyncConnection, drafts: Sequence[SavedDraft]) -> None:
+    """Writes the brands and campaigns of drafts to their jobs, which this transaction has locked."""
+    if drafts:
+        await connection.execute(
+            _SET_IDS,
+            {
+                "organization_ids": [each.organization_id for each in drafts],
+                "draft_ids": [each.draft_id for each in drafts],
+                "brand_ids": [each.brand_id for each in drafts],
+                "campaign_ids": [each.campaign_id for each in drafts],
             },
         )
 

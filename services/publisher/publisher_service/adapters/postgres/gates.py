@@ -12,7 +12,6 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from publisher_service.adapters.postgres.keys import Key, key_arrays
-from publisher_service.domain.post_job import Reason
 from publisher_service.domain.settlement import Settlement
 
 _ADD_GATES = text("""
@@ -28,7 +27,7 @@ _RELEASE_GATES = text("""
     update account_gate g set
         open_job_id = null,
         resume_time = greatest(g.resume_time, done.pause_until),
-        wake_time = case when g.lined and g.connected and not g.held
+        wake_time = case when g.lined and g.connected and not g.held and g.enabled
             then greatest(cast(:now as timestamptz), g.resume_time, done.pause_until) end
     from unnest(
         cast(:organization_ids as text[]), cast(:social_account_ids as text[]), cast(:ids as text[]),
@@ -43,9 +42,11 @@ _SET_CONNECTION = text("""
     insert into account_gate as g (organization_id, social_account_id, provider, connected)
     values (:organization_id, :id, :provider, :connected)
     on conflict (organization_id, social_account_id) do update set
-        provider = excluded.provider, connected = excluded.connected, lined = true, relabel = true, resume_time = null,
+        provider = excluded.provider, connected = excluded.connected, lined = true, relabel = true,
+        resume_time = null, failures = 0,
         wake_time = case
-            when excluded.connected and not g.held and g.open_job_id is null then cast(:now as timestamptz)
+            when excluded.connected and not g.held and g.enabled and g.open_job_id is null
+                then cast(:now as timestamptz)
         end
 """)
 
@@ -54,7 +55,7 @@ _SET_CONNECTION = text("""
 _LINE_UP = text("""
     update account_gate g set lined = true, relabel = true,
         wake_time = case
-            when g.connected and not g.held and g.open_job_id is null
+            when g.connected and not g.held and g.enabled and g.open_job_id is null
                 then greatest(cast(:now as timestamptz), g.resume_time)
         end
     from unnest(cast(:organization_ids as text[]), cast(:social_account_ids as text[])) as a (organization_id, id)
@@ -82,13 +83,15 @@ async def add_gates(connection: AsyncConnection, accounts: Iterable[Key]) -> Non
 
 
 async def line_up(connection: AsyncConnection, settled: Iterable[Settlement], *, now: datetime) -> None:
-    """Puts posts that were not sent because of a hold in the lines of their accounts.
+    """Puts settled posts in the lines of their accounts, and has the first one looked at."""
+    accounts = [each.job.account_key for each in settled]
+    if accounts:
+        await look_at_lines(connection, accounts, now=now)
 
-    The hold may have been released meanwhile, and nothing else would look at the line.
-    """
-    held = [each.job.account_key for each in settled if each.job.state_reason is Reason.ACCOUNT_ON_HOLD]
-    if held:
-        await connection.execute(_LINE_UP, key_arrays(held, "social_account_ids") | {"now": now})
+
+async def look_at_lines(connection: AsyncConnection, accounts: Iterable[Key], *, now: datetime) -> None:
+    """Has the lines of accounts looked at, because posts have come into them."""
+    await connection.execute(_LINE_UP, key_arrays(accounts, "social_account_ids") | {"now": now})
 
 
 async def release_gates(connection: AsyncConnection, closed: Sequence[Settlement], *, now: datetime) -> None:

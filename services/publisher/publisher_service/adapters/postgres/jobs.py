@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from publisher_service.adapters.postgres.gates import add_gates
 from publisher_service.adapters.postgres.keys import Key, key_arrays
-from publisher_service.domain.post_job import JobFilter, JobState, PostJob, Target, reason_from, state_from
+from publisher_service.domain.post_job import ENDED_RUN, JobFilter, JobState, PostJob, Target, reason_from, state_from
 
 # Each column with the type of its array: the order of a row that is read, and of an insert.
 _COLUMNS = {
@@ -21,6 +21,8 @@ _COLUMNS = {
     "draft_id": "text",
     "create_time": "timestamptz",
     "withdrawn_below": "bigint",
+    "brand_id": "text",
+    "campaign_id": "text",
     "state": "text",
     "state_reason": "text",
     "version": "bigint",
@@ -48,21 +50,38 @@ _COLUMNS = {
     "target_month": "text",
     "traceparent": "text",
     "update_time": "timestamptz",
+    "parked_on": "text",
+    "expected_time": "timestamptz",
+    "called_run": "integer",
+    "publish_now": "boolean",
+    "over_cap": "boolean",
 }
 
 # A target has three columns, each other column is a field of the job.
 _FIELDS = tuple(_COLUMNS)[3:]
-# The identity of a job never changes. `withdrawn_below` is written by a statement of its own, in `contents`.
+# The identity of a job never changes.
 _FIXED = ("organization_id", "id", "draft_id", "social_account_id", "channel", "destination", "create_time")
+# These follow the draft, by statements of their own, in `contents`.
+_OF_DRAFT = ("withdrawn_below", "brand_id", "campaign_id")
 
-_MUTABLE = tuple(name for name in _COLUMNS if name not in (*_FIXED, "withdrawn_below"))
+_MUTABLE = tuple(name for name in _COLUMNS if name not in (*_FIXED, *_OF_DRAFT))
 
 _ARRAYS = ", ".join(f"cast(:{name} as {kind}[])" for name, kind in _COLUMNS.items())
 
 JOB_COLUMNS = ", ".join(_COLUMNS)
 
+# What the jobs in the line of an account show as their reason.
+LINE_LABELS = (
+    "IN_LINE",
+    "ACCOUNT_NOT_CONNECTED",
+    "ORGANIZATION_ON_HOLD",
+    "PROVIDER_ON_HOLD",
+    "ACCOUNT_ON_HOLD",
+    "ACCOUNT_DISABLED",
+    "SEND_WINDOW",
+)
 # The condition of the index `post_job_in_line`: a query needs it word for word.
-STANDS_IN_LINE = "state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED', 'ACCOUNT_ON_HOLD')"
+STANDS_IN_LINE = "state_reason in ({})".format(", ".join(f"'{label}'" for label in LINE_LABELS))
 
 # The columns of a row of the table. The end of a lease has a column of its own, which no index has.
 _NEXT_ACTION = "case state when 'SENDING' then coalesce(next_action_time, lease_end) else next_action_time end"
@@ -118,6 +137,18 @@ _PUT_OFF_JOBS = text("""
 
 _GET_JOB = text(f"""
     select {READ_JOB} from post_job where organization_id = :organization_id and id = :id
+""")
+
+# All that has not ended. The index is ordered by state, so a state with many posts is walked only up to the first hit.
+_JOB_OF_CHANNELS = text("""
+    select found.id, found.channel from unnest(cast(:list_states as text[])) as wanted (wanted_state)
+    cross join lateral (
+        select id, channel from post_job
+        where organization_id = :organization_id and social_account_id = :account_id and list_state = wanted_state
+            and list_state <> '' and channel = any(cast(:channels as text[]))
+        limit 1
+    ) as found
+    limit 1
 """)
 
 # Reads the newest of each state by index, and takes the page from those, so jobs in other states cost nothing. What is
@@ -200,6 +231,17 @@ async def put_off_jobs(connection: AsyncConnection, jobs: Iterable[Key], *, unti
 async def get_job(connection: AsyncConnection, organization_id: str, job_id: str) -> PostJob | None:
     row = (await connection.execute(_GET_JOB, {"organization_id": organization_id, "id": job_id})).one_or_none()
     return None if row is None else job_from(row)
+
+
+async def find_job_of_channels(
+    connection: AsyncConnection, account: Key, channels: Sequence[str]
+) -> tuple[str, str] | None:
+    """Returns a job of the account that has not ended and uses one of the channels: its id and its channel."""
+    ended = ENDED_RUN | {JobState.PUBLISHED, JobState.SENDING}
+    names = {"organization_id": account[0], "account_id": account[1], "channels": list(channels)}
+    states = sorted(frozenset(JobState) - ended)
+    row = (await connection.execute(_JOB_OF_CHANNELS, names | {"list_states": states})).one_or_none()
+    return None if row is None else (row.id, row.channel)
 
 
 async def list_jobs(

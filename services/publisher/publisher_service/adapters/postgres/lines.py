@@ -1,7 +1,7 @@
 """The lines of accounts: posts that are due and cannot go at once wait here.
 
-A line is the account's gate and those of its post jobs that are READY (IN_LINE) or BLOCKED (ACCOUNT_NOT_CONNECTED,
-ACCOUNT_ON_HOLD).
+A line is the account's gate and those of its post jobs that are READY (IN_LINE), BLOCKED by what blocks the account, or
+WAITING for its SEND_WINDOW.
 Until the line has its turn, only the gate is looked at, no matter how many wait.
 """
 
@@ -11,7 +11,7 @@ from datetime import datetime
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from publisher_service.adapters.postgres.jobs import JOB_COLUMNS, STANDS_IN_LINE, job_from
+from publisher_service.adapters.postgres.jobs import JOB_COLUMNS, LINE_LABELS, STANDS_IN_LINE, job_from
 from publisher_service.adapters.postgres.keys import Key
 from publisher_service.domain.claim import Lane
 from publisher_service.domain.post_job import PostJob
@@ -19,6 +19,7 @@ from servicekit.pg.session import Session, Statement
 
 # A look considers at most this many organizations of a provider.
 _POOL = 500
+_LABELS = ", ".join(f"'{label}'" for label in LINE_LABELS)
 
 _NEXT_WAKE = Statement("""
     select clock_timestamp(), min(first.wake_time)
@@ -90,21 +91,46 @@ _LOCK_DUE_LINES = text("""
     where chosen.place <= chosen.room
 """)
 
+_OF_HEAD = ", ".join(f"head.{name}" for name in JOB_COLUMNS.split(", "))
+
 # A separate statement: its snapshot is younger than the locks, so it sees every job that came into the line before.
+# Nearly always all posts of a line show the same, and one more look finds the first; only while they are relabeled is
+# there more than one label to look for.
 _HEADS = text(f"""
-    select head.*
+    select {_OF_HEAD}
     from unnest(cast(:organization_ids as text[]), cast(:account_ids as text[])) as a (organization_id, account_id)
     cross join lateral (
-        select first.*
-        from (values ('IN_LINE'), ('ACCOUNT_NOT_CONNECTED'), ('ACCOUNT_ON_HOLD')) as shown (label) cross join lateral (
+        -- What PublishNow sends goes before the line. Few posts ever do.
+        (
+            select true as goes_first, {JOB_COLUMNS} from post_job
+            where post_job.organization_id = a.organization_id and post_job.social_account_id = a.account_id
+                and publish_now and state_reason <> '' and {STANDS_IN_LINE} and called_run = run
+                and state in ('READY', 'BLOCKED', 'WAITING') and schedule_time is not null and not_after is not null
+            order by schedule_time, id limit 1
+        )
+        union all
+        select false as goes_first, first.*
+        from (
+            select state_reason as label from post_job
+            where post_job.organization_id = a.organization_id and post_job.social_account_id = a.account_id
+                and {STANDS_IN_LINE}
+            order by state_reason limit 1
+        ) as least cross join (
+            select state_reason as label from post_job
+            where post_job.organization_id = a.organization_id and post_job.social_account_id = a.account_id
+                and {STANDS_IN_LINE}
+            order by state_reason desc limit 1
+        ) as greatest cross join lateral unnest(
+            case when least.label = greatest.label then array[least.label] else array[{_LABELS}] end
+        ) as shown (label) cross join lateral (
             select {JOB_COLUMNS} from post_job
             where post_job.organization_id = a.organization_id and post_job.social_account_id = a.account_id
                 and state_reason = shown.label and {STANDS_IN_LINE}
                 -- A job without its times cannot be sent: the sweep reports it, and the line skips it.
-                and state in ('READY', 'BLOCKED') and schedule_time is not null and not_after is not null
+                and state in ('READY', 'BLOCKED', 'WAITING') and schedule_time is not null and not_after is not null
             order by schedule_time, id limit 1
         ) as first
-        order by first.schedule_time, first.id limit 1
+        order by goes_first desc, schedule_time, id limit 1
     ) as head
 """)
 

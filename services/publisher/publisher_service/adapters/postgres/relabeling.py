@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from publisher_service.adapters.postgres.jobs import JOB_COLUMNS, job_from
+from publisher_service.adapters.postgres.jobs import JOB_COLUMNS, LINE_LABELS, job_from
 from publisher_service.domain.post_job import PostJob, Reason
 from servicekit.pg.session import Session, Statement
-
-_LABELS = (Reason.IN_LINE, Reason.ACCOUNT_NOT_CONNECTED, Reason.ACCOUNT_ON_HOLD)
 
 _IS_ONE_RELABELED = Statement("select exists (select from account_gate where relabel)")
 
 # A key-share lock admits other pages and claims, which change no key: the line moves on while it is relabeled.
 _FIND_RELABELED = text("""
-    select organization_id, social_account_id, connected, held from account_gate where relabel
+    select organization_id, social_account_id, connected, frozen, held, enabled from account_gate where relabel
     limit 1 for key share skip locked
 """)
 
@@ -25,7 +23,7 @@ _FIND_RELABELED = text("""
 _MISLABELED = """
     from post_job
     where organization_id = :organization_id and social_account_id = :id and state_reason = '{label}'
-        and state in ('READY', 'BLOCKED') and not_after is not null
+        and state in ('READY', 'BLOCKED', 'WAITING') and not_after is not null
 """
 
 # From the end of the line, so that its first post is free to go out.
@@ -34,7 +32,7 @@ _LOCK_MISLABELED = {
         select {JOB_COLUMNS} {_MISLABELED.format(label=label)}
         order by schedule_time desc, id desc limit :limit for update skip locked
     """)
-    for label in _LABELS
+    for label in LINE_LABELS
 }
 
 # Skips a locked gate: two pages that waited for each other would deadlock.
@@ -43,11 +41,12 @@ _LOCK_GATE = text("""
     for update skip locked
 """)
 
-_IS_ONE_MISLABELED = {label: text(f"select exists (select {_MISLABELED.format(label=label)})") for label in _LABELS}
+_IS_ONE_MISLABELED = {label: text(f"select exists (select {_MISLABELED.format(label=label)})") for label in LINE_LABELS}
 
 _RELABELED = text("""
     update account_gate set relabel = false
-    where organization_id = :organization_id and social_account_id = :id and connected = :connected and held = :held
+    where organization_id = :organization_id and social_account_id = :id and connected = :connected and frozen = :frozen
+        and held = :held and enabled = :enabled
 """)
 
 
@@ -58,18 +57,29 @@ class Relabeled:
     organization_id: str
     account_id: str
     connected: bool
+    # The verdict under which the line stands still.
+    frozen: str = ""
     held: bool = False
+    enabled: bool = True
 
     @property
-    def label(self) -> Reason:
+    def label(self) -> str:
         """The reason that its posts are to show: the one that the claim would give them."""
         if not self.connected:
             return Reason.ACCOUNT_NOT_CONNECTED
-        return Reason.ACCOUNT_ON_HOLD if self.held else Reason.IN_LINE
+        if self.frozen:
+            return self.frozen
+        if self.held:
+            return Reason.ACCOUNT_ON_HOLD
+        return Reason.IN_LINE if self.enabled else Reason.ACCOUNT_DISABLED
 
     @property
-    def wrong_labels(self) -> Sequence[Reason]:
-        return [label for label in _LABELS if label is not self.label]
+    def wrong_labels(self) -> Sequence[str]:
+        right = {self.label}
+        if self.label == Reason.IN_LINE:
+            # A window opens and closes daily: its posts keep their label while the line moves past them.
+            right.add(Reason.SEND_WINDOW)
+        return [label for label in LINE_LABELS if label not in right]
 
 
 async def is_one_relabeled(session: Session) -> bool:
@@ -83,7 +93,12 @@ async def find_relabeled(connection: AsyncConnection) -> Relabeled | None:
     if row is None:
         return None
     return Relabeled(
-        organization_id=row.organization_id, account_id=row.social_account_id, connected=row.connected, held=row.held
+        organization_id=row.organization_id,
+        account_id=row.social_account_id,
+        connected=row.connected,
+        frozen=row.frozen,
+        held=row.held,
+        enabled=row.enabled,
     )
 
 
@@ -105,5 +120,10 @@ async def end_relabeling(connection: AsyncConnection, account: Relabeled) -> boo
     for label in account.wrong_labels:
         if (await connection.execute(_IS_ONE_MISLABELED[label], names)).scalar_one():
             return False
-    facts = {"connected": account.connected, "held": account.held}
+    facts = {
+        "connected": account.connected,
+        "frozen": account.frozen,
+        "held": account.held,
+        "enabled": account.enabled,
+    }
     return (await connection.execute(_RELABELED, names | facts)).rowcount == 1

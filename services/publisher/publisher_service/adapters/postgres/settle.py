@@ -8,11 +8,14 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 
+from publisher_service.adapters.postgres.destinations import DEACTIVATED, record_signs
+from publisher_service.domain.destination import MOST_FAILURES, Deactivation
+from publisher_service.domain.limits import action_of_job
 from publisher_service.domain.settlement import Settlement
 from servicekit.pg.session import Session, Statement
 from servicekit.record import record
 
-_SETTLE = Statement("""
+_SETTLE = Statement(f"""
     with settled as (
         update post_job j set
             state = r.state, state_reason = r.state_reason, version = j.version + 1,
@@ -28,14 +31,18 @@ _SETTLE = Statement("""
             cast(:external_urls as text[]), cast(:evidence_kinds as text[]), cast(:error_reasons as text[]),
             cast(:error_messages as text[]), cast(:end_times as timestamptz[]), cast(:attempt_states as text[]),
             cast(:activity_ids as text[]), cast(:outcomes as text[]),
-            cast(:pauses_until as timestamptz[]), cast(:in_doubts as boolean[]), cast(:unknown_untils as timestamptz[])
+            cast(:pauses_until as timestamptz[]), cast(:in_doubts as boolean[]), cast(:unknown_untils as timestamptz[]),
+            cast(:signs as text[]), cast(:actions as text[]), cast(:failures as integer[])
         ) as r (organization_id, id, fence, state, state_reason, next_action_time, attempts, publish_time, external_id,
             external_url, evidence_kind, error_reason, error_message, end_time, attempt_state, activity_id, outcome,
-            pause_until, in_doubt, unknown_until)
+            pause_until, in_doubt, unknown_until, sign, action, failures)
         where j.organization_id = r.organization_id and j.id = r.id and j.fence = r.fence and j.state = 'SENDING'
         -- Only what is read below: each further column would be copied for every row.
         returning r.organization_id, r.id, r.fence, j.social_account_id, r.external_id, r.error_reason,
-            r.error_message, r.end_time, r.attempt_state, r.activity_id, r.outcome, r.pause_until
+            r.error_message, r.end_time, r.attempt_state, r.activity_id, r.outcome, r.pause_until, r.action, j.run,
+            r.failures,
+            r.sign, case when r.sign is not null then j.channel end as channel,
+            case when r.sign is not null then j.destination end as destination
     ),
     closed as (
         update attempt a set
@@ -57,21 +64,29 @@ _SETTLE = Statement("""
     -- The next in line may go, unless the provider asked for a pause.
     released as (
         update account_gate g set
-            open_job_id = null,
+            open_job_id = null, failures = s.failures,
             resume_time = greatest(g.resume_time, s.pause_until),
-            wake_time = case when g.lined and g.connected and not g.held
+            wake_time = case when g.lined and g.connected and not g.held and g.enabled
                 then greatest(cast(:now as timestamptz), g.resume_time, s.pause_until) end
         from settled s
         where g.organization_id = s.organization_id and g.social_account_id = s.social_account_id
             and g.open_job_id = s.id
-        returning g.wake_time
+        returning g.wake_time, s.activity_id, g.limited or g.post_spacing is not null as is_counted
     ),
     logged as (
-        insert into activity (organization_id, social_account_id, id, post_job_id, action, outcome, create_time)
-        select organization_id, social_account_id, activity_id, id, 'POST', outcome, end_time from settled
+        insert into activity (organization_id, social_account_id, id, post_job_id, action, outcome, create_time, run)
+        select organization_id, social_account_id, activity_id, id, action, outcome, end_time, run from settled
         where outcome <> ''
+    ),
+    -- Nothing for posts to the feed of an account, as nearly all are.
+    reached as (
+        {record_signs("settled")}
     )
-    select activity_id, exists (select 1 from released where wake_time is not null) as wakes from settled
+    select activity_id, exists (select 1 from released where wake_time is not null) as wakes,
+        activity_id in (select activity_id from released where is_counted) as is_counted, null as deactivated
+    from settled
+    union all
+    select '', false, false, {DEACTIVATED} from reached where is_deactivated
 """)
 
 
@@ -89,8 +104,12 @@ class Settled:
     """The activity ids of the settled rows: those of rows that were skipped are missing."""
 
     activity_ids: Set[str]
+    # Those of accounts whose posts a limit counts by now, even if none did when they were claimed.
+    counted: Set[str]
     # The line of some account has its turn now, or soon.
     wakes: bool
+    # The destinations to which no post goes from now on.
+    deactivated: Sequence[Deactivation]
 
 
 async def record_settlements(session: Session, rows: Sequence[SettleRow], *, now: datetime) -> Settled:
@@ -117,10 +136,20 @@ async def record_settlements(session: Session, rows: Sequence[SettleRow], *, now
             "attempt_states": [row.settlement.attempt_state for row in rows],
             "activity_ids": [row.activity_id for row in rows],
             "outcomes": [row.outcome for row in rows],
+            "failures": [row.settlement.failures for row in rows],
             "pauses_until": [row.settlement.pause_until for row in rows],
             "in_doubts": [job.in_doubt for job in jobs],
             "unknown_untils": [job.unknown_until for job in jobs],
+            # Null for the feed of an account: it has no health.
+            "signs": [row.settlement.sign or None if row.settlement.job.target.destination else None for row in rows],
+            "actions": [action_of_job(job) for job in jobs],
+            "most_failures": MOST_FAILURES,
             "now": now,
         },
     )
-    return Settled(activity_ids={activity_id for activity_id, _ in settled}, wakes=any(wakes for _, wakes in settled))
+    return Settled(
+        activity_ids={activity_id for activity_id, *_ in settled if activity_id},
+        counted={activity_id for activity_id, _, is_counted, _ in settled if is_counted},
+        wakes=any(wakes for _, wakes, *_ in settled),
+        deactivated=[Deactivation(*fields) for *_, fields in settled if fields],
+    )

@@ -13,7 +13,19 @@ from publisher_service.domain.post_job import JobState
 # No event will wake the account: nothing is out, or the post that holds it has ended, and no look is due. `idle` names
 # the states that hold no account; a state that only a newer release knows may hold one.
 _IS_STRANDED = """(
-    (g.open_job_id is null and g.connected and not g.held and (g.wake_time is null or not g.lined))
+    (
+        g.open_job_id is null and g.connected and not g.held and g.enabled and (g.wake_time is null or not g.lined)
+        -- A frozen line waits for a hold in force, or for a release that is under way.
+        and (
+            g.frozen = ''
+            or not exists (
+                select from hold h where h.organization_id = g.organization_id and h.in_force
+                    and (h.scope, h.scope_id) in (('ORGANIZATION', ''), ('PROVIDER', g.provider))
+            ) and not exists (
+                select from hold_release r where r.organization_id = g.organization_id
+            )
+        )
+    )
     or (g.open_job_id is not null and not g.lined)
     or exists (
         select from post_job o
@@ -58,9 +70,13 @@ _LOCK_GATES = text("""
 _WAKE = text(f"""
     update account_gate g set
         lined = true,
+        -- If a hold covers it after all, the look freezes it again.
+        frozen = '',
+        relabel = g.relabel or g.frozen <> '',
         open_job_id = case when w.is_open then g.open_job_id end,
         wake_time = case
-            when g.connected and not g.held and not w.is_open then greatest(cast(:now as timestamptz), g.resume_time)
+            when g.connected and not g.held and g.enabled and not w.is_open
+                then greatest(cast(:now as timestamptz), g.resume_time)
         end
     from (
         select g.organization_id, g.social_account_id, g.open_job_id is not null and not exists (

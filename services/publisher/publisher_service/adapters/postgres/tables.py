@@ -9,7 +9,6 @@ from sqlalchemy import (
     Index,
     Integer,
     LargeBinary,
-    MetaData,
     PrimaryKeyConstraint,
     Table,
     Text,
@@ -17,159 +16,67 @@ from sqlalchemy import (
     text,
 )
 
-from servicekit.pg.tables import Timestamp, add_service_tables
-
-metadata = MetaData()
-add_service_tables(metadata)
-
-
-def _text(name: str) -> Column[str]:
-    return Column(name, Text, nullable=False)
-
-
-def _count(name: str) -> Column[int]:
-    return Column(name, Integer, nullable=False)
-
-
-def _number(name: str) -> Column[int]:
-    return Column(name, BigInteger, nullable=False)
-
-
-social_account = Table(
-    "social_account",
-    metadata,
-    _text("organization_id"),
-    _text("id"),
-    _text("provider"),
-    _text("external_account_id"),
-    _text("display_name"),
-    Column("channels", ARRAY(Text), nullable=False),
-    _text("state"),
-    Column("credentials", LargeBinary, nullable=False),
-    _number("version"),
-    Column("create_time", Timestamp, nullable=False),
-    Column("update_time", Timestamp, nullable=False),
-    Column("state_reason", Text, nullable=False, server_default=""),
-    Column("error_message", Text, nullable=False, server_default=""),
-    Column("disconnect_time", Timestamp),
-    PrimaryKeyConstraint("organization_id", "id"),
+from publisher_service.adapters.postgres import (
+    account_tables,
+    destination_tables,
+    limit_tables,
+    preparation_tables,
+    safe_mode_tables,
 )
+from publisher_service.adapters.postgres.schema import count_column, metadata, number_column, text_column
+from servicekit.pg.tables import Timestamp
 
-account_gate = Table(
-    "account_gate",
-    metadata,
-    _text("organization_id"),
-    _text("social_account_id"),
-    Column("connected", Boolean, nullable=False),
-    Column("open_job_id", Text),
-    Column("provider", Text, nullable=False, server_default=""),
-    # Posts may wait in the account's line; see `lines`.
-    Column("lined", Boolean, nullable=False, server_default=text("false")),
-    # No post goes out before this instant.
-    Column("resume_time", Timestamp),
-    # When the line is to be looked at; null while it is empty or held, a post is out, or the account is not connected.
-    Column("wake_time", Timestamp),
-    # The account was connected, disconnected, put on hold or released, and the posts in line do not show it yet.
-    Column("relabel", Boolean, nullable=False, server_default=text("false")),
-    # A hold covers the account; see `holds`.
-    Column("held", Boolean, nullable=False, server_default=text("false")),
-    PrimaryKeyConstraint("organization_id", "social_account_id"),
-)
-Index(
-    "account_gate_wake",
-    account_gate.c.provider,
-    account_gate.c.wake_time,
-    postgresql_where=text("wake_time is not null"),
-)
-Index(
-    "account_gate_turn",
-    account_gate.c.provider,
-    account_gate.c.organization_id,
-    account_gate.c.wake_time,
-    postgresql_where=text("wake_time is not null"),
-)
-Index(
-    "account_gate_relabel",
-    account_gate.c.organization_id,
-    account_gate.c.social_account_id,
-    postgresql_where=text("relabel"),
-)
-
-hold = Table(
-    "hold",
-    metadata,
-    _text("organization_id"),
-    _text("id"),
-    # Both empty for the release of a hold that was never put.
-    _text("scope"),
-    _text("scope_id"),
-    _number("revision"),
-    _text("reason"),
-    _text("holder"),
-    Column("in_force", Boolean, nullable=False),
-    Column("create_time", Timestamp, nullable=False),
-    Column("update_time", Timestamp, nullable=False),
-    PrimaryKeyConstraint("organization_id", "id"),
-)
-Index(
-    "hold_in_force",
-    hold.c.organization_id,
-    hold.c.create_time,
-    hold.c.id,
-    postgresql_where=text("in_force"),
-)
-Index("hold_scope", hold.c.organization_id, hold.c.scope, hold.c.scope_id, postgresql_where=text("in_force"))
-
-# At most one row. Its number grows with each hold that is put.
-hold_epoch = Table("hold_epoch", metadata, Column("id", Boolean, primary_key=True), _number("epoch"))
+__all__ = ["account_tables", "destination_tables", "limit_tables", "metadata", "preparation_tables", "safe_mode_tables"]
 
 content = Table(
     "content",
     metadata,
-    _text("organization_id"),
-    _text("draft_id"),
-    _number("version"),
-    _number("revision"),
+    text_column("organization_id"),
+    text_column("draft_id"),
+    number_column("version"),
+    number_column("revision"),
     Column("content", LargeBinary, nullable=False),
-    _text("content_digest"),
+    text_column("content_digest"),
     Column("approved", Boolean, nullable=False),
-    _number("withdrawn_below"),
+    number_column("withdrawn_below"),
     Column("post_job_ids", ARRAY(Text), nullable=False),
+    Column("brand_id", Text, nullable=False, server_default=""),
+    Column("campaign_id", Text, nullable=False, server_default=""),
     PrimaryKeyConstraint("organization_id", "draft_id"),
 )
 
 post_job = Table(
     "post_job",
     metadata,
-    _text("organization_id"),
-    _text("id"),
-    _text("draft_id"),
-    _text("social_account_id"),
-    _text("channel"),
-    _text("destination"),
-    _text("state"),
-    _text("state_reason"),
-    _number("version"),
-    _count("run"),
-    _text("slot_id"),
-    _number("slot_revision"),
+    text_column("organization_id"),
+    text_column("id"),
+    text_column("draft_id"),
+    text_column("social_account_id"),
+    text_column("channel"),
+    text_column("destination"),
+    text_column("state"),
+    text_column("state_reason"),
+    number_column("version"),
+    count_column("run"),
+    text_column("slot_id"),
+    number_column("slot_revision"),
     Column("schedule_time", Timestamp),
     Column("not_after", Timestamp),
     Column("next_action_time", Timestamp),
-    _count("max_attempts"),
-    _count("attempts"),
-    _number("fence"),
-    _number("content_revision"),
-    _number("withdrawn_below"),
+    count_column("max_attempts"),
+    count_column("attempts"),
+    number_column("fence"),
+    number_column("content_revision"),
+    number_column("withdrawn_below"),
     Column("publish_time", Timestamp),
-    _text("external_id"),
-    _text("external_url"),
-    _text("evidence_kind"),
-    _text("error_reason"),
-    _text("error_message"),
+    text_column("external_id"),
+    text_column("external_url"),
+    text_column("evidence_kind"),
+    text_column("error_reason"),
+    text_column("error_message"),
     Column("last_attempt_time", Timestamp),
-    _text("target_month"),
-    _text("traceparent"),
+    text_column("target_month"),
+    text_column("traceparent"),
     Column("create_time", Timestamp, nullable=False),
     Column("update_time", Timestamp, nullable=False),
     # Says which of two slots is newer: a number of Queue's database, 0 for slots of older releases.
@@ -180,6 +87,13 @@ post_job = Table(
     Column("unknown_until", Timestamp),
     # When the last claim ends, unless the previous release made it: that keeps it in `next_action_time`.
     Column("lease_end", Timestamp),
+    # Those of the draft, here too because the claim locks the job and not the content.
+    Column("brand_id", Text, nullable=False, server_default=""),
+    Column("campaign_id", Text, nullable=False, server_default=""),
+    # The run that a call began instead of a slot, and how PublishNow sends it.
+    Column("called_run", Integer, nullable=False, server_default=text("0")),
+    Column("publish_now", Boolean, nullable=False, server_default=text("false")),
+    Column("over_cap", Boolean, nullable=False, server_default=text("false")),
     # Indexes have this instead of the state, so that a claim, which does not change it, writes no index entry.
     Column(
         "list_state",
@@ -187,6 +101,10 @@ post_job = Table(
         Computed("case state when 'SENDING' then 'SCHEDULED' else state end", persisted=True),
         nullable=False,
     ),
+    # The limit on which it is parked, out of the account's line; see `parking`.
+    Column("parked_on", Text, nullable=False, server_default=""),
+    # While it waits for a limit: the earliest time at which that may let it go.
+    Column("expected_time", Timestamp),
     PrimaryKeyConstraint("organization_id", "id"),
     UniqueConstraint(
         "organization_id", "draft_id", "social_account_id", "channel", "destination", name="post_job_target"
@@ -224,7 +142,44 @@ Index(
     post_job.c.state_reason,
     post_job.c.schedule_time,
     post_job.c.id,
-    postgresql_where=text("state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED', 'ACCOUNT_ON_HOLD')"),
+    postgresql_where=text(
+        "state_reason in ('IN_LINE', 'ACCOUNT_NOT_CONNECTED', 'ORGANIZATION_ON_HOLD', 'PROVIDER_ON_HOLD',"
+        " 'ACCOUNT_ON_HOLD', 'ACCOUNT_DISABLED', 'SEND_WINDOW')"
+    ),
+)
+Index(
+    "post_job_brand_held",
+    post_job.c.organization_id,
+    post_job.c.brand_id,
+    post_job.c.schedule_time,
+    post_job.c.id,
+    postgresql_where=text("state_reason = 'BRAND_ON_HOLD'"),
+)
+Index(
+    "post_job_campaign_held",
+    post_job.c.organization_id,
+    post_job.c.campaign_id,
+    post_job.c.schedule_time,
+    post_job.c.id,
+    postgresql_where=text("state_reason = 'CAMPAIGN_ON_HOLD'"),
+)
+Index(
+    "post_job_parked",
+    post_job.c.organization_id,
+    post_job.c.social_account_id,
+    post_job.c.parked_on,
+    post_job.c.schedule_time,
+    post_job.c.id,
+    postgresql_where=text("parked_on <> ''"),
+)
+# Posts of PublishNow in line. While nothing keeps a job back, it has no reason and no entry.
+Index(
+    "post_job_urgent",
+    post_job.c.organization_id,
+    post_job.c.social_account_id,
+    post_job.c.schedule_time,
+    post_job.c.id,
+    postgresql_where=text("publish_now and state_reason <> ''"),
 )
 # Few jobs are ever in doubt.
 Index(
@@ -234,15 +189,26 @@ Index(
     post_job.c.id,
     postgresql_where=text("in_doubt"),
 )
+# Posts that wait for their destination stand in no line.
+Index(
+    "post_job_destination_inactive",
+    post_job.c.organization_id,
+    post_job.c.social_account_id,
+    post_job.c.channel,
+    post_job.c.destination,
+    post_job.c.schedule_time,
+    post_job.c.id,
+    postgresql_where=text("state_reason = 'DESTINATION_INACTIVE'"),
+)
 
 # A row per claim, until all its jobs are settled.
 open_claim = Table(
     "open_claim",
     metadata,
     # Its name on the attempts.
-    _text("sender"),
+    text_column("sender"),
     Column("lease_end", Timestamp, nullable=False),
-    _count("unsettled"),
+    count_column("unsettled"),
     # One element per job.
     Column("organization_ids", ARRAY(Text), nullable=False),
     Column("post_job_ids", ARRAY(Text), nullable=False),
@@ -253,20 +219,20 @@ Index("open_claim_end", open_claim.c.lease_end)
 attempt = Table(
     "attempt",
     metadata,
-    _text("organization_id"),
-    _text("post_job_id"),
-    _count("run"),
-    _count("number"),
-    _number("fence"),
-    _text("state"),
-    _text("idempotency_key"),
-    _number("content_revision"),
-    _text("content_digest"),
+    text_column("organization_id"),
+    text_column("post_job_id"),
+    count_column("run"),
+    count_column("number"),
+    number_column("fence"),
+    text_column("state"),
+    text_column("idempotency_key"),
+    number_column("content_revision"),
+    text_column("content_digest"),
     Column("start_time", Timestamp, nullable=False),
     Column("end_time", Timestamp),
-    _text("external_id"),
-    _text("error_reason"),
-    _text("error_message"),
+    text_column("external_id"),
+    text_column("error_reason"),
+    text_column("error_message"),
     Column("sender", Text, nullable=False, server_default=""),
     # Null for attempts that ended otherwise: they are equal to none.
     Column(
@@ -285,25 +251,25 @@ attempt = Table(
 kept_content = Table(
     "kept_content",
     metadata,
-    _text("organization_id"),
-    _text("post_job_id"),
-    _number("revision"),
+    text_column("organization_id"),
+    text_column("post_job_id"),
+    number_column("revision"),
     Column("content", LargeBinary, nullable=False),
-    _text("content_digest"),
+    text_column("content_digest"),
     PrimaryKeyConstraint("organization_id", "post_job_id", "revision"),
 )
 
 resolution = Table(
     "resolution",
     metadata,
-    _text("organization_id"),
-    _text("post_job_id"),
-    _count("run"),
-    _text("outcome"),
-    _text("external_id"),
-    _text("external_url"),
-    _text("resolver"),
-    _text("note"),
+    text_column("organization_id"),
+    text_column("post_job_id"),
+    count_column("run"),
+    text_column("outcome"),
+    text_column("external_id"),
+    text_column("external_url"),
+    text_column("resolver"),
+    text_column("note"),
     Column("create_time", Timestamp, nullable=False),
     PrimaryKeyConstraint("organization_id", "post_job_id", "run"),
 )
@@ -311,12 +277,13 @@ resolution = Table(
 activity = Table(
     "activity",
     metadata,
-    _text("organization_id"),
-    _text("social_account_id"),
-    _text("id"),
-    _text("post_job_id"),
-    _text("action"),
-    _text("outcome"),
+    text_column("organization_id"),
+    text_column("social_account_id"),
+    text_column("id"),
+    text_column("post_job_id"),
+    text_column("action"),
+    text_column("outcome"),
     Column("create_time", Timestamp, nullable=False),
-    PrimaryKeyConstraint("organization_id", "social_account_id", "id"),
+    Column("run", Integer, nullable=False, server_default=text("0")),
+    PrimaryKeyConstraint("organization_id", "social_account_id", "create_time", "id"),
 )
