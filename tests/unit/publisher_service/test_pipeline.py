@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, cast
 
-from publisher_service.application.claim_jobs import Claim, Done, Turns
+from publisher_service.application.claim_jobs import Claim, Done, Retry, Turns
 from publisher_service.application.disown_claims import FailedClaim
 from publisher_service.application.send_post import Sent
 from publisher_service.domain.claim import Claimed, Command, Lane
@@ -19,6 +19,7 @@ from publisher_service.engine.pipeline import PublishPipeline
 from publisher_service.engine.wake_up import WakeUp
 from servicekit.clock import SystemClock
 from servicekit.pg.clock import SteadyClock
+from testkit.clocks import FrozenClock
 from testkit.eventually import eventually
 from tests.unit.publisher_service.engine_parts import a_claimed
 from tests.unit.publisher_service.post_jobs import NOW
@@ -121,6 +122,12 @@ class Narrow:
         self._waiting.put_nowait(work)
         self.when_full()
 
+    def may_send(self, work: HeldCommand) -> bool:
+        return True
+
+    def note(self, work: HeldCommand, outcome: object) -> bool:
+        return False
+
     def leave(self) -> None:
         self._room += 1
 
@@ -153,8 +160,10 @@ async def _settle(batch: Sequence[Sent]) -> list[PostJob]:
     return [sent.claimed.job for sent in batch]
 
 
-def a_pipeline(claims: Claims, lane: Any = None, wake_up: WakeUp | None = None) -> PublishPipeline:
-    system = SystemClock()
+def a_pipeline(
+    claims: Claims, lane: Any = None, wake_up: WakeUp | None = None, *, clock: Any = None, others: Any = None
+) -> PublishPipeline:
+    system = clock or SystemClock()
     steady = SteadyClock(system)
     steady.learn(system.now(), asked=system.monotonic(), answered=system.monotonic())
     return PublishPipeline(
@@ -167,7 +176,7 @@ def a_pipeline(claims: Claims, lane: Any = None, wake_up: WakeUp | None = None) 
         disown=UNUSED,
         clock=system,
         steady=steady,
-        lanes={"sandbox": lane or ProviderLane("sandbox", senders=1, lease=timedelta(seconds=15))},
+        lanes={"sandbox": lane or ProviderLane("sandbox", senders=1, lease=timedelta(seconds=15)), **(others or {})},
     )
 
 
@@ -192,6 +201,35 @@ async def test_a_command_that_is_over_can_be_submitted_again() -> None:
     assert claims.asked == Counter(["d0", "d1", "d2"] * 2)
 
 
+class Reluctant(Claims):
+    """Puts off each command once, by `delay`."""
+
+    def __init__(self, delay: timedelta) -> None:
+        super().__init__()
+        self._delay = delay
+
+    async def __call__(self, commands: Sequence[Command], lanes: Sequence[Lane]) -> list[Claim]:
+        self.asked.update(command.draft_id for command in commands)
+        return [Retry(self._delay) if self.asked[command.draft_id] == 1 else Done() for command in commands]
+
+
+async def test_a_command_of_the_sweep_that_is_put_off_shortly_comes_back() -> None:
+    claims = Reluctant(timedelta(milliseconds=250))
+    pipeline = a_pipeline(claims)
+    pipeline.submit_commands(commands(3))
+    await _run(pipeline, claims, done=6)
+    assert claims.asked == Counter({"d0": 2, "d1": 2, "d2": 2})
+
+
+async def test_a_command_of_the_sweep_that_is_put_off_for_long_is_found_again() -> None:
+    claims = Reluctant(timedelta(seconds=2))
+    pipeline = a_pipeline(claims)
+    for times in (1, 2):
+        pipeline.submit_commands(commands(3))
+        await _run(pipeline, claims, done=3 * times)
+    assert claims.asked == Counter({"d0": 2, "d1": 2, "d2": 2})
+
+
 async def test_lines_are_claimed_again_at_once_while_there_is_more() -> None:
     """Nothing else wakes the lines in between."""
     claims = Claims(pages=200)
@@ -211,6 +249,18 @@ async def test_commands_and_lines_take_turns_when_room_is_short() -> None:
     await _run(pipeline, claims, done=20)
     assert claims.order[:20].count("line") == 10
     assert claims.order[:20].count("due") == 10
+
+
+async def test_room_of_a_provider_that_gets_no_posts_counts_after_a_moment() -> None:
+    """Otherwise what comes while the others are full would go into lines, at the cost of another claim each."""
+    clock, idle = FrozenClock(), ProviderLane("idle", senders=8, lease=timedelta(seconds=15))
+    pipeline = a_pipeline(Claims(), Narrow(), clock=clock, others={"idle": idle})
+    (command,) = commands(1)
+    assert pipeline._room() == 8
+    pipeline._enter(HeldCommand(command=command, since=0), a_claimed(command), 0.0)
+    assert pipeline._room() == 0
+    clock.advance(timedelta(seconds=0.3))
+    assert pipeline._room() == 8
 
 
 async def test_no_more_than_2000_submitted_commands_are_kept() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from publisher_service.adapters.providers.adapter import CredentialsRefused, Limits, Post, ProviderDown
+from publisher_service.adapters.providers.adapter import CredentialsRefused, Limits, Post, Proof, ProviderDown
 from publisher_service.adapters.providers.provider import Providers
 from publisher_service.domain.outcome import Absent, Accepted, Ambiguous, Found, NoProof, RateLimited, Rejected
 from servicekit.clock import SystemClock
@@ -24,6 +24,7 @@ class OddAdapter:
 
     name = "odd"
     channels = ("facebook",)
+    proof = Proof.KEYED
     limits = Limits(request_timeout=timedelta(milliseconds=20))
 
     def __init__(self, behavior: Any) -> None:

@@ -14,11 +14,11 @@ from publisher_service.domain.post_job import (
     PostJob,
     Reason,
 )
-from publisher_service.domain.refusal import CHANGING, DOUBTED, refused
+from publisher_service.domain.refusal import CHANGING, DOUBTED, LIMITING, refused
 from tests.unit.publisher_service.post_jobs import LATE, LATER, NOW, check, command, jobs, sending
 
 
-@given(jobs(), st.sampled_from(sorted(CHANGING)), st.sampled_from(["", "slot-1", "slot-3"]))
+@given(jobs(), st.sampled_from(sorted(CHANGING - LIMITING.keys())), st.sampled_from(["", "slot-1", "slot-3"]))
 def test_each_verdict_waits_blocks_or_ends_the_job(job: PostJob, verdict: Verdict, slot_id: str) -> None:
     assume(verdict is not Verdict.CONTENT_LOST or job.in_doubt)
     assume(verdict is not Verdict.EXHAUSTED or job.state in NOT_STARTED - {JobState.PENDING})
@@ -39,14 +39,14 @@ def test_each_verdict_waits_blocks_or_ends_the_job(job: PostJob, verdict: Verdic
             assert after.state is (JobState.NEEDS_ATTENTION if job.in_doubt else JobState.MISSED)
         case Verdict.REMOVED:
             assert after.state is (JobState.NEEDS_ATTENTION if job.in_doubt else JobState.CANCELED)
-        case Verdict.EXHAUSTED:
+        case Verdict.EXHAUSTED | Verdict.MEDIA_REFUSED:
             assert after.state is (JobState.NEEDS_ATTENTION if job.in_doubt else JobState.FAILED)
         case Verdict.CONTENT_LOST:
             assert (after.state, after.state_reason) == (JobState.UNKNOWN, Reason.CONTENT_LOST)
         case Verdict.WITHDRAWN if job.in_doubt:
             assert after.state is JobState.NEEDS_ATTENTION
-        case Verdict.CONTENT_PENDING:
-            assert (after.state, after.state_reason) == (JobState.WAITING, Reason.CONTENT_PENDING)
+        case Verdict.CONTENT_PENDING | Verdict.MEDIA:
+            assert (after.state, after.state_reason) == (JobState.WAITING, verdict.value)
             assert after.next_action_time == LATER
         case _:
             assert (after.state, after.state_reason) == (JobState.BLOCKED, verdict.value)
@@ -71,6 +71,19 @@ def test_the_same_refusal_of_a_moved_slot_takes_its_times() -> None:
     assert again.next_action_time == LATE
 
 
+@given(jobs(*NOT_STARTED), st.sampled_from(sorted(LIMITING)))
+def test_a_post_over_a_limit_waits_for_it_and_spends_no_attempt(job: PostJob, verdict: Verdict) -> None:
+    after = refused(job, command("slot-3"), verdict, now=NOW, limit_time=NOW)
+    check(job, after)
+    assert (after.state, after.state_reason) == (JobState.WAITING, verdict.value)
+    assert (after.next_action_time, after.expected_time, after.attempts) == (LATER, NOW, job.attempts)
+    assert bool(after.parked_on) is (verdict is not Verdict.SEND_WINDOW)
+    assert refused(after, command("slot-3"), verdict, now=LATER, limit_time=NOW) is after
+
+
 def test_verdicts_that_rest_on_unlocked_rows_are_doubted() -> None:
-    assert DOUBTED | {Verdict.MISSED, Verdict.EXHAUSTED, Verdict.ACCOUNT_ON_HOLD} == CHANGING
-    assert Verdict.ACCOUNT_ON_HOLD not in DOUBTED, "the claim locks the gate"
+    holds = {verdict for verdict in Verdict if verdict.endswith("_ON_HOLD")}
+    facts_of_gate = {Verdict.ACCOUNT_DISABLED, *LIMITING}
+    assert DOUBTED | {Verdict.MISSED, Verdict.EXHAUSTED} | holds | facts_of_gate == CHANGING
+    assert not facts_of_gate & DOUBTED
+    assert not holds & DOUBTED, "the claim locks the gate, and keeps all other holds from changing"

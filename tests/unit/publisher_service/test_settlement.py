@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from publisher_service.domain.destination import Sign
 from publisher_service.domain.outcome import (
+    CONTENT_UNREADABLE,
     Accepted,
     Ambiguous,
     AuthRefused,
@@ -27,7 +29,7 @@ from tests.unit.publisher_service.post_jobs import LATER, NOW, POLICY, check, jo
 
 outcomes: st.SearchStrategy[Outcome] = st.one_of(
     st.builds(Accepted, external_id=words, external_url=words),
-    st.builds(Rejected, reason=words, message=words),
+    st.builds(Rejected, reason=words, message=words, peer_blocked=st.booleans()),
     st.builds(AuthRefused, message=words),
     st.builds(NotSent, reason=words, message=words),
     st.builds(NotBegun, reason=words, message=words),
@@ -85,6 +87,22 @@ def test_attempts_that_were_not_sent_are_limited(job: PostJob) -> None:
     used_up = JobState.UNKNOWN if job.in_doubt else JobState.FAILED
     assert after.state is (used_up if job.attempts >= job.max_attempts else JobState.WAITING)
     assert after.attempts == job.attempts
+
+
+@pytest.mark.parametrize(
+    ("outcome", "sign"),
+    [
+        (Accepted(external_id="1", external_url=""), Sign.SUCCESS),
+        (Rejected(reason="NO_SUCH_CHAT", message=""), Sign.FAILURE),
+        (Rejected(reason="GONE", message="", peer_blocked=True), Sign.PEER_BLOCK),
+        (Rejected(reason=CONTENT_UNREADABLE, message=""), Sign.NONE),
+        (AuthRefused(message=""), Sign.NONE),
+        (NotSent(reason="CONNECTION_REFUSED", message=""), Sign.NONE),
+        (Ambiguous(reason="CONNECTION_LOST", message=""), Sign.NONE),
+    ],
+)
+def test_an_answer_of_the_provider_is_a_sign_of_the_destination(outcome: Outcome, sign: Sign) -> None:
+    assert settle(sending(JobState.SENDING), outcome, policy=POLICY, now=NOW, draw=0.5).sign is sign
 
 
 def test_refused_credentials_block_the_job_until_its_latest_time() -> None:

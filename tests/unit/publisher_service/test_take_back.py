@@ -78,7 +78,8 @@ def test_after_canceled_nothing_starts_from_that_slot(job: PostJob, post: SlotPo
 @given(jobs(), posts)
 def test_a_later_revision_revives_what_was_taken_back(job: PostJob, post: SlotPost) -> None:
     result = taken_back(job, post, now=NOW)
-    if result.outcome is CancelOutcome.CANCELED and result.job.slot_revision == post.slot_revision:
+    known = result.job.slot_sequence, result.job.slot_revision
+    if result.outcome is CancelOutcome.CANCELED and known == (post.slot_sequence, post.slot_revision):
         later = slot(post.slot_id, post.slot_revision + 1, sequence=post.slot_sequence)
         again = after_slot(result.job, later, now=LATER)
         assert (again.state, again.run, again.schedule_time) == (JobState.SCHEDULED, result.job.run + 1, LATER)
