@@ -7,6 +7,8 @@ from devstack.sandbox.provider import Sandbox
 from devstack.servers.nats import EmbeddedNats
 from devstack.servers.postgres import EmbeddedPostgres
 from testkit.databases import migrate
+from tests.usecase.publisher_service.containers import Containers, containers_of
+from tests.usecase.publisher_service.outreach import Outreach
 from tests.usecase.publisher_service.replica import Replica
 from tests.usecase.publisher_service.rig import Start, starting
 
@@ -16,6 +18,15 @@ async def replica(database_url: str) -> AsyncIterator[Replica]:
     replica = Replica(database_url)
     yield replica
     await replica.database.dispose()
+
+
+@pytest.fixture
+async def outreach(database_url: str) -> AsyncIterator[Outreach]:
+    """An account that sends e-mails, under a clock that the test sets."""
+    outreach = Outreach(database_url)
+    await outreach.connect()
+    yield outreach
+    await outreach.replica.database.dispose()
 
 
 @pytest.fixture
@@ -46,3 +57,9 @@ async def start_on_own_postgres(own_postgres: EmbeddedPostgres, fresh_nats: Embe
     url = (await own_postgres.provide(["publisher"]))["publisher"]
     await migrate(url, "publisher")
     return starting(url, fresh_nats, sandbox)
+
+
+@pytest.fixture
+async def containers(database_url: str, sandbox: Sandbox) -> AsyncIterator[Containers]:
+    async with containers_of(database_url, sandbox) as containers:
+        yield containers

@@ -193,21 +193,29 @@ class History:
         if self.dice.random() < 0.7:
             await self.save(author)
 
+    def ids_of(self, author: Author) -> tuple[str, str]:
+        """Returns the brand and the campaign of the draft."""
+        return "", ""
+
     async def _announce(self, author: Author, *, approved: bool = True, has_target: bool = True) -> None:
         author.version += 1
+        draft = self.announced(author, approved=approved, has_target=has_target)
+        await self.replica.save(draft, now=self.clock.moment)
+
+    def announced(self, author: Author, *, approved: bool = True, has_target: bool = True) -> SavedDraft:
+        brand_id, campaign_id = self.ids_of(author)
         content = draft_pb2.DraftContent(text=author.said).SerializeToString(deterministic=True)
-        await self.replica.save(
-            SavedDraft(
-                organization_id="acme",
-                draft_id=author.name,
-                version=author.version,
-                revision=author.revision,
-                content=content,
-                content_digest=hashlib.sha256(content).hexdigest(),
-                approved=approved,
-                targets=(author.target,) if has_target else (),
-            ),
-            now=self.clock.moment,
+        return SavedDraft(
+            organization_id="acme",
+            draft_id=author.name,
+            version=author.version,
+            revision=author.revision,
+            content=content,
+            content_digest=hashlib.sha256(content).hexdigest(),
+            approved=approved,
+            targets=(author.target,) if has_target else (),
+            brand_id=brand_id,
+            campaign_id=campaign_id,
         )
 
     async def new_slot(self, author: Author) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from publisher_service.adapters.providers.adapter import Limits, Post
+from publisher_service.adapters.providers.adapter import Limits, Post, Proof
 from publisher_service.domain.claim import Claimed
 from publisher_service.domain.outcome import (
     Absent,
@@ -87,6 +87,7 @@ class RandomAdapter:
 
     name = "sandbox"
     channels = CHANNELS
+    proof = Proof.KEYED
     limits = Limits(request_timeout=timedelta(seconds=5))
 
     def __init__(self, provider: RandomProvider) -> None:

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Row, text
 
 from publisher_service.adapters.postgres.accounts import insert_account
-from publisher_service.adapters.providers.adapter import Adapter, Limits, Post
+from publisher_service.adapters.providers.adapter import Adapter, Limits, Post, Proof
 from publisher_service.adapters.providers.provider import Providers
 from publisher_service.adapters.vault import Vault
 from publisher_service.application import post_log
@@ -21,14 +21,20 @@ from publisher_service.application.connect_account import ConnectAccount
 from publisher_service.application.disown_claims import DisownClaims
 from publisher_service.application.drop_kept_content import DropKeptContent
 from publisher_service.application.drop_slots import DropSlots
+from publisher_service.application.end_holds import EndHolds
+from publisher_service.application.explain_post_job import ExplainPostJob
+from publisher_service.application.free_posts import FreePosts
 from publisher_service.application.hold_check import HoldCheck
 from publisher_service.application.late_evidence import LateEvidence
+from publisher_service.application.marks import Marks
+from publisher_service.application.publish_now import PublishNow
 from publisher_service.application.put_hold import PutHold
 from publisher_service.application.recover_jobs import RecoverJobs
 from publisher_service.application.relabel_lines import RelabelLines
 from publisher_service.application.release_hold import ReleaseHold
 from publisher_service.application.resolve_post_job import ResolvePostJob
 from publisher_service.application.resolve_unknown import ResolveUnknown
+from publisher_service.application.retry_post_job import RetryPostJob
 from publisher_service.application.save_drafts import SaveDrafts
 from publisher_service.application.send_post import SendPost, Sent
 from publisher_service.application.settle_posts import SettlePosts
@@ -38,10 +44,12 @@ from publisher_service.application.withdraw_content import WithdrawContent
 from publisher_service.domain.account import AccountState, Connection, SocialAccount
 from publisher_service.domain.claim import Claimed, Command, Lane
 from publisher_service.domain.hold import Hold, Holding, Scope, WantedHold
+from publisher_service.domain.limits import DEFAULTS, LimitDefaults
 from publisher_service.domain.outcome import Absent, Accepted, Finding, Outcome
 from publisher_service.domain.plan import SavedDraft, Slot
 from publisher_service.domain.policy import Policy
-from publisher_service.domain.post_job import Target
+from publisher_service.domain.post_job import PostJob, Target
+from publisher_service.domain.publish_now import UrgentPost, UrgentPosts
 from publisher_service.domain.take_back import SlotPost, TakenBack
 from servicekit.clock import SystemClock
 from servicekit.ids import Uuid7Source
@@ -71,6 +79,7 @@ class TrustingAdapter:
 
     name = "sandbox"
     channels = CHANNELS
+    proof = Proof.KEYED
     limits = Limits(request_timeout=timedelta(seconds=1))
 
     async def verify(self, external_account_id: str, access_token: str) -> None:
@@ -95,6 +104,7 @@ class Replica:
         adapter: Adapter | None = None,
         policy: Policy = AT_ONCE,
         draw: Callable[[], float] = random.random,
+        limits: LimitDefaults = DEFAULTS,
     ) -> None:
         self.database = database = Database(url, application="test")
         self.clock = clock = clock or DatabaseClock()
@@ -105,7 +115,16 @@ class Replica:
         steady, outbox = SteadyClock(system), Outbox(ids, lambda rows: None)
         providers = Providers([adapter or TrustingAdapter()], system)
         late = LateEvidence(outbox)
-        self.claims = ClaimJobs(database=database, clock=clock, steady=steady, outbox=outbox, instance=ids.new())
+        self.marks = Marks(ids.new())
+        self.claims = ClaimJobs(
+            database=database,
+            clock=clock,
+            steady=steady,
+            outbox=outbox,
+            instance=self.marks.process,
+            marks=self.marks,
+            limits=limits,
+        )
         holds = HoldCheck(database=database, clock=system)
         self.send_post = SendPost(providers=providers, vault=vault, holds=holds, clock=system, steady=steady)
         self.settle = SettlePosts(
@@ -137,11 +156,20 @@ class Replica:
         self.wake_stranded = WakeStrandedLines(database=database, clock=clock)
         self.withdraw = WithdrawContent(database)
         self.resolve = ResolvePostJob(ledger=ledger, outbox=outbox)
+        self.retry_post_job = RetryPostJob(ledger=ledger, outbox=outbox, wake_sweep=_nothing)
         self.put_hold = PutHold(ledger=ledger, on_changed=_nothing)
         self.release_hold = ReleaseHold(ledger=ledger, on_released=_nothing)
+        self.end_holds = EndHolds(database=database, clock=clock, on_ended=_nothing)
+        self.free = FreePosts(database=database, clock=clock, outbox=outbox, rate=500, on_freed=_nothing)
         self.cancel = CancelPostJobs(ledger=ledger, outbox=outbox)
         self.drop_slots = DropSlots(outbox)
+        self.explain = ExplainPostJob(
+            database=database, clock=clock, vault=vault, lanes=lambda: self.lanes, marks=self.marks
+        )
         self.save_drafts = SaveDrafts(outbox, _nothing)
+        self.publish_now = PublishNow(
+            ledger=ledger, outbox=outbox, save_drafts=self.save_drafts, wake_sweep=_nothing, limits=limits
+        )
         self.take_slots = TakeSlots(outbox)
         self.connect_account = ConnectAccount(
             database=database,
@@ -176,16 +204,26 @@ class Replica:
         await self.database.run(lambda tx: self.drop_slots(tx, [[post] for post in posts], now))
 
     async def hold(
-        self, account: str, *, hold: str = "hold", revision: int = 0, reason: str = "", holder: str = ""
+        self,
+        account: str,
+        *,
+        scope: Scope = Scope.ACCOUNT,
+        hold: str = "hold",
+        revision: int = 0,
+        reason: str = "",
+        holder: str = "",
+        end: datetime | None = None,
     ) -> Holding:
+        """Puts a hold of the account, or of what else `account` names in the scope."""
         wanted = WantedHold(
             organization_id="acme",
             id=hold,
-            scope=Scope.ACCOUNT,
+            scope=scope,
             scope_id=account,
             revision=revision,
             reason=reason,
             holder=holder,
+            end_time=end,
         )
         holding: Holding = await self.put_hold(call("PutHold"), wanted)
         return holding
@@ -193,6 +231,18 @@ class Replica:
     async def release(self, hold: str = "hold", *, revision: int = 0) -> Hold:
         released: Hold = await self.release_hold(call("ReleaseHold"), hold, revision)
         return released
+
+    async def retry(self, job_id: str, *, not_after: datetime | None = None, request_id: str = "") -> PostJob:
+        job: PostJob = await self.retry_post_job(call("RetryPostJob", request_id=request_id), job_id, not_after)
+        return job
+
+    async def publish(
+        self, draft: SavedDraft, *targets: Target, request_id: str = "", **fields: Any
+    ) -> Sequence[UrgentPost]:
+        """Publishes these targets of the draft, or all of them, at once."""
+        asked = UrgentPosts(draft=draft, targets=targets or draft.targets, **fields)
+        results: Sequence[UrgentPost] = await self.publish_now(call("PublishNow", request_id=request_id), asked)
+        return results
 
     async def take_back(self, *posts: SlotPost) -> Sequence[TakenBack]:
         results: Sequence[TakenBack] = await self.cancel(call("CancelPostJobs"), posts)
@@ -269,7 +319,9 @@ def a_slot_post(draft: str, account: str = "", *, slot: str = "slot", revision: 
     )
 
 
-def a_draft(draft: str, account: str, *, approved: bool = True, version: int = 1) -> SavedDraft:
+def a_draft(
+    draft: str, account: str, *, approved: bool = True, version: int = 1, brand: str = "", campaign: str = ""
+) -> SavedDraft:
     return SavedDraft(
         organization_id="acme",
         draft_id=draft,
@@ -279,6 +331,8 @@ def a_draft(draft: str, account: str, *, approved: bool = True, version: int = 1
         content_digest="",
         approved=approved,
         targets=(Target(social_account_id=account, channel="facebook"),),
+        brand_id=brand,
+        campaign_id=campaign,
     )
 
 

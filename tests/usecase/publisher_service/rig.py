@@ -308,6 +308,7 @@ class Rig:
                 scope=hold_pb2.HOLD_SCOPE_ACCOUNT,
                 scope_id=account,
                 revision=revision,
+                reason="wrong price",
             )
         )
         assert isinstance(response, publisher_service_pb2.PutHoldResponse)
@@ -318,6 +319,11 @@ class Rig:
             publisher_service_pb2.ReleaseHoldRequest(
                 organization_id=ORGANIZATION, hold_id=f"hold-{account}", revision=revision
             )
+        )
+
+    async def retry(self, job_id: str) -> None:
+        await self.publisher.RetryPostJob(
+            publisher_service_pb2.RetryPostJobRequest(organization_id=ORGANIZATION, post_job_id=job_id)
         )
 
     async def take_back(

@@ -34,6 +34,12 @@ async def test_a_repeated_call_replaces_nothing(replica: Replica) -> None:
     assert (await replica.connect("page")).version == 2
 
 
+async def test_an_account_that_is_connected_again_keeps_its_name(replica: Replica) -> None:
+    await replica.connect("page")
+    await replica.write("update social_account set display_name = 'The page'")
+    assert (await replica.connect("page", token="another")).display_name == "The page"
+
+
 async def test_an_account_of_another_provider_is_not_taken_over(replica: Replica) -> None:
     await replica.connect("page")
     await replica.write("update social_account set provider = 'elsewhere'")

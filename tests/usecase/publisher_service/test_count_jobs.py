@@ -7,9 +7,10 @@ from datetime import datetime, timedelta
 import pytest
 
 from publisher_service.adapters.postgres import counts
-from publisher_service.adapters.postgres.jobs import insert_jobs
+from publisher_service.adapters.postgres.jobs import LINE_LABELS, insert_jobs
 from publisher_service.application import count_jobs
 from publisher_service.application.count_jobs import CountJobs
+from publisher_service.domain.hold import Scope
 from publisher_service.domain.post_job import JobState, PostJob, Reason, Target
 from servicekit.pg.database import Database
 from testkit.clocks import START
@@ -28,9 +29,10 @@ SHOWN_AT_ZERO = {
     "_overdue{READY}": 0,
     "_age{SCHEDULED}": 0,
     "_age{READY}": 0,
-    "_lines{IN_LINE}": 0,
-    "_lines{ACCOUNT_NOT_CONNECTED}": 0,
-    "_lines{ACCOUNT_ON_HOLD}": 0,
+    **{f"_holds{{{scope}}}": 0 for scope in Scope},
+    **{f"_on_hold{{{scope}}}": 0 for scope in Scope},
+    "_lag": 0,
+    **{f"_lines{{{label}}}": 0 for label in LINE_LABELS},
 }
 
 
@@ -47,7 +49,7 @@ class Gauge:
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     shown: dict[str, float] = {}
-    for name in ("_moving", "_attention", "_overdue", "_age", "_lines"):
+    for name in ("_moving", "_attention", "_overdue", "_age", "_lines", "_holds", "_on_hold", "_lag"):
         monkeypatch.setattr(count_jobs, name, Gauge(name, shown))
     return shown
 
@@ -71,6 +73,25 @@ async def test_what_is_being_sent_is_counted_by_claims_of_either_release(
     assert shown["_moving{SENDING}"] == 3
 
 
+async def test_holds_their_posts_and_a_release_that_stands_still_are_counted(
+    replica: Replica, shown: dict[str, float]
+) -> None:
+    names = await replica.posts(3)
+    await replica.hold("", scope=Scope.ORGANIZATION)
+    await replica.hold("bakery", scope=Scope.BRAND, hold="brand")
+    for name in names:
+        await replica.hold(f"page-{name}", hold=name)
+    await replica.claim([a_command(name) for name in names])
+    count = _count(replica.database)
+    await count.step()
+    assert (shown["_holds{ORGANIZATION}"], shown["_holds{BRAND}"], shown["_holds{ACCOUNT}"]) == (1, 1, 3)
+    assert (shown["_on_hold{ORGANIZATION}"], shown["_on_hold{ACCOUNT}"], shown["_lag"]) == (3, 0, 0)
+    await replica.release("hold")
+    await replica.write("update hold_release set next_time = :then", then=START - timedelta(minutes=3))
+    await count.step()
+    assert (shown["_holds{ORGANIZATION}"], shown["_lag"]) == (0, 180)
+
+
 async def test_late_posts_and_posts_that_need_a_person_are_counted(database: Database, shown: dict[str, float]) -> None:
     await _insert(
         database,
@@ -91,6 +112,7 @@ async def test_late_posts_and_posts_that_need_a_person_are_counted(database: Dat
     assert shown == SHOWN_AT_ZERO | {
         "_moving{READY}": 3,
         "_moving{BLOCKED}": 2,
+        "_on_hold{ACCOUNT}": 1,
         "_attention": 1,
         "_overdue{SCHEDULED}": 2,
         "_overdue{READY}": 1,
@@ -103,6 +125,7 @@ async def test_late_posts_and_posts_that_need_a_person_are_counted(database: Dat
     assert {each.name: each.value for each in await count.numbers() if each.value} == {
         "post_jobs.ready": 3,
         "post_jobs.blocked": 2,
+        "post_jobs.on_hold.account": 1,
         "post_jobs.needs_attention": 1,
         "post_jobs.overdue.scheduled": 2,
         "post_jobs.overdue.ready": 1,

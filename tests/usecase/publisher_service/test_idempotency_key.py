@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from publisher_service.adapters.postgres.jobs import lock_jobs
-from publisher_service.adapters.providers.adapter import Limits, Post
+from publisher_service.adapters.providers.adapter import Limits, Post, Proof
 from publisher_service.domain.outcome import Ambiguous, Finding, Found, Outcome
 from publisher_service.domain.post_job import JobState
 from tests.usecase.publisher_service.replica import CHANNELS, Replica, a_command, claims_in
@@ -18,6 +18,7 @@ class RecordingAdapter:
 
     name = "sandbox"
     channels = CHANNELS
+    proof = Proof.KEYED
     limits = Limits(request_timeout=timedelta(seconds=5))
 
     def __init__(self) -> None:

@@ -3,8 +3,9 @@
 import asyncio
 import random
 
-from publisher_service.domain.outcome import NotBegun
+from publisher_service.domain.outcome import AuthRefused, NotBegun, Outcome
 from publisher_service.domain.post_job import Reason
+from tests.usecase.publisher_service.disconnecting import disconnect
 from tests.usecase.publisher_service.replica import Replica, a_command, a_draft, a_sent, a_slot_post, claims_in
 
 UNSENT = NotBegun(reason=Reason.ACCOUNT_ON_HOLD, message="")
@@ -27,6 +28,28 @@ async def test_concurrent_use_cases_end_without_a_deadlock(replica: Replica, ano
             group.create_task(churn(replica if version % 2 else another, version))
     assert await replica.rows("select 1 from account_gate where open_job_id is not null") == []
     assert set(await replica.states()) <= {"PUBLISHED", "PENDING", "READY"}
+
+
+async def test_refused_and_disconnected_accounts_end_without_a_deadlock(replica: Replica, another: Replica) -> None:
+    names = await replica.posts(30)
+
+    async def publish(mine: Replica) -> None:
+        answers = await mine.claim([a_command(name) for name in random.sample(names, len(names))])
+        outcomes: list[Outcome | None] = [AuthRefused(message=""), UNSENT, None]
+        await mine.settle([a_sent(each, random.choice(outcomes)) for each in claims_in(answers)])
+        while await mine.relabel():
+            pass
+
+    async def leave(mine: Replica) -> None:
+        for name in random.sample(names, 12):
+            await disconnect(mine, f"page-{name}")
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(12):
+            group.create_task((leave if number % 3 else publish)((replica, another)[number % 2]))
+    (counted,) = await replica.rows("select deadlocks from pg_stat_database where datname = current_database()")
+    assert counted.deadlocks == 0
+    assert await replica.rows("select 1 from account_gate where open_job_id is not null") == []
 
 
 async def test_holds_and_take_backs_end_without_a_deadlock(replica: Replica, another: Replica) -> None:

@@ -303,7 +303,7 @@ async def test_a_page_of_what_is_being_sent_reads_no_other_jobs(explaining: Expl
 
 async def test_counting_moving_jobs_does_not_read_ended_ones(explaining: Explaining) -> None:
     connection: Any = explaining
-    assert await counts.moving_by_state(connection) == {"BLOCKED": ROWS // 5}
+    assert (await counts.moving(connection)).by_state == {"BLOCKED": ROWS // 5}
     explaining.check(ROWS // 5)
 
 

@@ -11,7 +11,6 @@ from publisher_service.adapters.postgres.gates import line_up
 from publisher_service.adapters.postgres.holds import (
     hold_epoch,
     in_flight_jobs,
-    is_held,
     list_holds,
     lock_gate,
     lock_hold,
@@ -20,6 +19,7 @@ from publisher_service.adapters.postgres.holds import (
     set_held,
 )
 from publisher_service.adapters.postgres.relabeling import Relabeled, end_relabeling, lock_mislabeled_jobs
+from publisher_service.adapters.postgres.wide_holds import covering_hold
 from publisher_service.domain.hold import HoldFilter, Scope, WantedHold, put
 from publisher_service.domain.outcome import NotBegun
 from publisher_service.domain.policy import Policy
@@ -121,7 +121,7 @@ async def test_a_hold_reads_and_writes_one_row_of_each_table(explaining: Explain
     await set_held(connection, ("acme", "b7"), now=NOW)
     await raise_hold_epoch(connection)
     await hold_epoch(connection)
-    assert await is_held(connection, ("acme", "b7"))
+    assert await covering_hold(connection, sending(JobState.SENDING), "sandbox") is None
     explaining.check(1)
 
 

@@ -260,10 +260,16 @@ async def test_a_hold_is_one_log_line(replica: Replica, caplog: pytest.LogCaptur
     await replica.hold("page", reason="wrong price", holder="ann")
     await replica.release()
     lines = [each for each in caplog.records if "hold" in each.getMessage()]
-    assert [line.getMessage() for line in lines] == ["account put on hold", "hold of account released"]
+    assert [line.getMessage() for line in lines] == ["hold put", "hold released"]
     for line in lines:
-        said = {key: line.__dict__[key] for key in ("social_account_id", "hold_id", "reason", "holder")}
-        assert said == {"social_account_id": "page", "hold_id": "hold", "reason": "wrong price", "holder": "ann"}
+        said = {key: line.__dict__[key] for key in ("scope", "scope_id", "hold_id", "reason", "holder")}
+        assert said == {
+            "scope": "ACCOUNT",
+            "scope_id": "page",
+            "hold_id": "hold",
+            "reason": "wrong price",
+            "holder": "ann",
+        }
 
 
 async def _waits_for_a_lock(replica: Replica) -> bool:

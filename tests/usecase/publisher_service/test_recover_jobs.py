@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import text
 
 from postflow.bus.v1.bus_pb2 import Envelope
-from publisher_service.adapters.postgres.counts import moving_by_state
+from publisher_service.adapters.postgres.counts import moving
 from publisher_service.adapters.postgres.open_claims import lock_expired_jobs
 from publisher_service.application.disown_claims import FailedClaim
 from publisher_service.application.recover_jobs import RecoverJobs
@@ -115,7 +115,7 @@ async def test_a_job_of_two_open_claims_ends_once(replica: Replica, hasty: Repli
     await hasty.claim([a_command(again.job.draft_id)])
     assert len(await replica.rows("select 1 from open_claim")) == 2
     async with replica.database.read() as connection:
-        assert await moving_by_state(connection) == {"SENDING": 2}
+        assert (await moving(connection)).by_state == {"SENDING": 2}
     before = await events(replica)
     await replica.recover()
     assert await replica.states() == {"UNKNOWN": 2}

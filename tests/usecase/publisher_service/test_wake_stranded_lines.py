@@ -3,6 +3,7 @@
 import pytest
 
 from publisher_service.application.wake_stranded_lines import WakeStrandedLines
+from publisher_service.domain.hold import Scope
 from servicekit.pg.clock import DatabaseClock
 from tests.usecase.publisher_service.replica import Replica, a_command, a_sent, claims_in
 from tests.usecase.publisher_service.rig import Start
@@ -39,6 +40,25 @@ async def test_a_line_behind_an_open_post_is_left_alone(replica: Replica, state:
     (gate,) = await replica.rows("select * from account_gate")
     assert (gate.lined, gate.wake_time, gate.open_job_id is None) == (True, None, False)
     assert await replica.next_in_line() == []
+
+
+@pytest.mark.parametrize(("scope", "scope_id"), [(Scope.ORGANIZATION, ""), (Scope.PROVIDER, "sandbox")])
+async def test_a_frozen_line_is_woken_only_when_no_hold_covers_it(
+    replica: Replica, scope: Scope, scope_id: str
+) -> None:
+    """A person who changes rows by hand may end a hold without a release."""
+    names = await replica.posts(2, account="page")
+    await replica.hold(scope_id, scope=scope)
+    await replica.claim([a_command(name, "page") for name in names])
+    await replica.wake_stranded()
+    assert (await replica.rows("select wake_time from account_gate"))[0].wake_time is None
+    await replica.write("update hold set in_force = false")
+    await replica.wake_stranded()
+    (gate,) = await replica.rows("select wake_time, frozen, relabel from account_gate")
+    assert (gate.wake_time is None, gate.frozen, gate.relabel) == (False, "", True)
+    for _ in names:
+        await replica.settle([a_sent(each) for each in await replica.next_in_line()])
+    assert await replica.states() == {"PUBLISHED": 2}
 
 
 async def test_lines_are_searched_page_by_page(replica: Replica) -> None:
