@@ -18,7 +18,7 @@ from topology import StreamSettings
 PACKAGE = Path(publisher_service.__file__).parent
 README = (PACKAGE.parent / "README.md").read_text()
 CODE = "\n".join(path.read_text() for path in PACKAGE.rglob("*.py"))
-METRIC = r'"(postflow\.(?:(?:publish|post_jobs)\.[a-z_.]+|account_lines))"'
+METRIC = r'"(postflow\.(?:(?:publish|post_jobs)\.[a-z_.]+|account_lines|holds|hold_releases\.[a-z_.]+))"'
 STATEMENTS = [re.sub(r"(?m)^  ", "", block) for block in re.findall(r"```sql\n(.*?)```", README, re.DOTALL)]
 
 
@@ -42,7 +42,7 @@ def test_exactly_the_failpoints_and_metrics_are_named() -> None:
     failpoints = set(re.findall(r'declare\("([a-z_.]+)"\)', CODE))
     assert failpoints == set(re.findall(r"`(publisher\.[a-z_.]+)`", README))
     metrics = {name.replace(".", "_") for name in re.findall(METRIC, CODE)}
-    named = re.findall(r"`(postflow_(?:(?:publish|post_jobs)_[a-z_]+|account_lines))`", README)
+    named = re.findall(r"`(postflow_(?:(?:publish|post_jobs|hold_releases)_[a-z_]+|account_lines|holds))`", README)
     assert metrics == {re.sub(r"_(total|seconds)$", "", name) for name in named}
 
 
@@ -53,4 +53,4 @@ async def test_every_query_runs(database: Database, statement: str) -> None:
 
 
 def test_there_are_queries() -> None:
-    assert len(STATEMENTS) == 7
+    assert len(STATEMENTS) == 9

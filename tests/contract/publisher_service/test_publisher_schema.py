@@ -197,7 +197,7 @@ async def test_a_fence_is_used_once(database: Database) -> None:
     [
         ("attempt", ATTEMPT | {"state": "'PENDING'"}),
         ("social_account", ACCOUNT | {"state": "'LOST'"}),
-        ("activity", ACTIVITY | {"outcome": "'UNKNOWN'"}),
+        ("activity", ACTIVITY | {"outcome": "'ODD'"}),
     ],
 )
 async def test_the_database_refuses_unknown_states(database: Database, table: str, row: dict[str, str]) -> None:

@@ -137,6 +137,11 @@ NOT_SHOWN = {
     "wanted_revision",
     "withdrawn_below",
     "traceparent",
+    "parked_on",
+    "expected_time",
+    # Both are shown together as `publish_now`.
+    "called_run",
+    "over_cap",
 }
 
 
@@ -215,7 +220,10 @@ def test_the_stored_command_still_decodes() -> None:
 
 
 def test_the_stored_post_job_event_still_decodes() -> None:
-    assert PostJobChanged.FromString(CHANGED) == post_job_changed(a_job()).message
+    today = post_job_changed(a_job()).message
+    assert isinstance(today, PostJobChanged)
+    today.post_job.ClearField("action")
+    assert PostJobChanged.FromString(CHANGED) == today
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from postflow.publisher.v1 import hold_pb2
 from postflow.publisher.v1 import publisher_service_pb2 as pb
 from publisher_service.domain.hold import Hold, Holding, Scope, WantedHold
 from publisher_service.wire.holds import (
+    hold_filter_from,
     list_holds_response,
     put_hold_response,
     release_hold_response,
@@ -50,8 +51,9 @@ PUT = bytes.fromhex(
 
 
 def test_a_stored_answer_still_decodes() -> None:
-    answer = put_hold_response(Holding(hold=HOLD, in_flight=("job",)))
-    assert answer == pb.PutHoldResponse.FromString(PUT)
+    answer = put_hold_response(Holding(hold=HOLD, in_flight=("job",), in_flight_count=1))
+    stored = pb.PutHoldResponse.FromString(PUT)
+    assert (stored.hold, stored.in_flight_post_job_ids) == (answer.hold, answer.in_flight_post_job_ids)
     assert (answer.hold, list(answer.in_flight_post_job_ids)) == (MESSAGE, ["job"])
 
 
@@ -80,6 +82,24 @@ def test_a_scope_of_a_newer_release_is_refused_and_not_taken_for_another() -> No
     with pytest.raises(InvalidField) as refusal:
         wanted_hold_from(pb.PutHoldRequest(hold_id="hold", scope=99))  # type: ignore[arg-type]
     assert [violation.field for violation in refusal.value.violations] == ["scope"]
+    with pytest.raises(InvalidField) as refusal:
+        hold_filter_from(pb.ListHoldsRequest(scopes=[hold_pb2.HOLD_SCOPE_BRAND, 99]))  # type: ignore[list-item]
+    assert [violation.field for violation in refusal.value.violations] == ["scopes"]
+
+
+@pytest.mark.parametrize(("scope", "scope_id"), [(Scope.ORGANIZATION, "acme"), (Scope.BRAND, ""), (Scope.PROVIDER, "")])
+def test_only_the_organization_is_held_without_an_id(scope: Scope, scope_id: str) -> None:
+    number = hold_pb2.HoldScope.Value(f"HOLD_SCOPE_{scope}")
+    with pytest.raises(InvalidField) as refusal:
+        wanted_hold_from(pb.PutHoldRequest(hold_id="hold", scope=number, scope_id=scope_id))  # type: ignore[arg-type]
+    assert [violation.field for violation in refusal.value.violations] == ["scope_id"]
+
+
+def test_the_end_of_a_hold_is_shown() -> None:
+    request = pb.PutHoldRequest(hold_id="hold", scope=hold_pb2.HOLD_SCOPE_ORGANIZATION, end_time=timestamp(LATER))
+    assert wanted_hold_from(request).end_time == LATER
+    assert release_hold_response(replace(HOLD, end_time=LATER)).hold.end_time == timestamp(LATER)
+    assert not release_hold_response(HOLD).hold.HasField("end_time")
 
 
 @pytest.mark.parametrize("scope", Scope)
@@ -88,7 +108,7 @@ def test_every_scope_has_its_number(scope: Scope) -> None:
     assert hold_pb2.HoldScope.Name(shown.scope) == f"HOLD_SCOPE_{scope}"
 
 
-@pytest.mark.parametrize("scope", ["", "ORGANIZATION"], ids=["never put", "newer release"])
+@pytest.mark.parametrize("scope", ["", "CONTINENT"], ids=["never put", "newer release"])
 def test_a_scope_without_a_number_is_not_set(scope: str) -> None:
     answer = list_holds_response([replace(HOLD, scope=scope)], "next")
     assert (answer.holds[0].scope, answer.next_page_token) == (hold_pb2.HOLD_SCOPE_UNSPECIFIED, "next")

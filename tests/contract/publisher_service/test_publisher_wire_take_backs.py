@@ -79,7 +79,10 @@ def test_a_moved_slot_decodes_for_any_reason(reason: int) -> None:
 
 
 def test_the_stored_event_of_a_taken_back_job_still_decodes() -> None:
-    assert PostJobChanged.FromString(TAKEN_BACK) == post_job_changed(a_job()).message
+    today = post_job_changed(a_job()).message
+    assert isinstance(today, PostJobChanged)
+    today.post_job.ClearField("action")
+    assert PostJobChanged.FromString(TAKEN_BACK) == today
 
 
 @pytest.mark.parametrize("outcome", CancelOutcome)

@@ -112,6 +112,7 @@ async def test_each_failure_becomes_its_outcome(
         (replace(POST, access_token="sandbox-revoked"), AuthRefused(message="")),
         (replace(POST, external_account_id="missing-one"), Rejected(reason="ACCOUNT_NOT_FOUND", message="")),
         (replace(POST, destination="missing"), Rejected(reason="DESTINATION_NOT_FOUND", message="")),
+        (replace(POST, destination="blocked-by"), Rejected(reason="PEER_BLOCKED", message="", peer_blocked=True)),
     ],
     ids=lambda value: getattr(value, "reason", "") or type(value).__name__,
 )

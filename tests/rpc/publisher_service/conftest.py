@@ -4,9 +4,14 @@ from datetime import timedelta
 
 import grpc
 import pytest
+from nats.aio.client import Client
 
 from devstack.sandbox.client import SandboxClient
 from devstack.sandbox.provider import Sandbox
+from postflow.publisher.v1.publisher_admin_service_pb2_grpc import (
+    PublisherAdminServiceStub,
+    add_PublisherAdminServiceServicer_to_server,
+)
 from postflow.publisher.v1.publisher_service_pb2_grpc import (
     PublisherServiceStub,
     add_PublisherServiceServicer_to_server,
@@ -22,14 +27,32 @@ from publisher_service.adapters.providers.sandbox import SandboxAdapter
 from publisher_service.adapters.vault import Vault
 from publisher_service.application.cancel_post_jobs import CancelPostJobs
 from publisher_service.application.connect_account import ConnectAccount
+from publisher_service.application.disconnect_account import DisconnectAccount
+from publisher_service.application.explain_post_job import ExplainPostJob
+from publisher_service.application.leave_safe_mode import LeaveSafeMode
+from publisher_service.application.marks import Marks
+from publisher_service.application.publish_now import PublishNow
 from publisher_service.application.put_hold import PutHold
 from publisher_service.application.read_accounts import ReadAccounts
+from publisher_service.application.read_activity import ReadActivity
+from publisher_service.application.read_destinations import ReadDestinations
 from publisher_service.application.read_holds import ReadHolds
 from publisher_service.application.read_jobs import ReadJobs
+from publisher_service.application.read_safe_mode import ReadSafeMode
 from publisher_service.application.release_hold import ReleaseHold
+from publisher_service.application.replay_post_jobs import ReplayPostJobs
 from publisher_service.application.resolve_post_job import ResolvePostJob
+from publisher_service.application.retry_post_job import RetryPostJob
+from publisher_service.application.save_drafts import SaveDrafts
+from publisher_service.application.update_account import UpdateAccount
+from publisher_service.application.update_destination import UpdateDestination
+from publisher_service.application.watch_post_jobs import WatchPostJobs
 from publisher_service.application.withdraw_content import WithdrawContent
+from publisher_service.domain.claim import Lane
+from publisher_service.domain.limits import DEFAULTS
+from publisher_service.entrypoints.admin_rpc import PublisherAdminServicer
 from publisher_service.entrypoints.rpc import PublisherServicer, SocialAccountServicer
+from servicekit.bus.feed import Feed
 from servicekit.clock import SystemClock
 from servicekit.ids import Uuid7Source
 from servicekit.pg.clock import DatabaseClock
@@ -39,6 +62,8 @@ from servicekit.pg.outbox import Outbox
 from servicekit.rpc import RpcServer
 from servicekit.run.settings import Secret
 
+# A feed of no server: watches are tested on a whole process.
+UNHEARD = Feed(Client(), stream="EVENTS", subjects=(), decode=lambda payload, organizations: (), most=1)
 KEY = Secret("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
 
 
@@ -56,32 +81,67 @@ async def channel(database: Database, sandbox: Sandbox) -> AsyncIterator[grpc.ai
         stack.push_async_callback(origin.close)
         limits = Limits(request_timeout=timedelta(milliseconds=500))
         providers = Providers([SandboxAdapter(origin, limits)], SystemClock())
-        ledger = RequestLedger(database, DatabaseClock())
+        ledger, vault = RequestLedger(database, DatabaseClock()), Vault([("test", KEY)])
+        lanes = [Lane(provider="sandbox", room=1, lease=timedelta(seconds=15))]
         connect = ConnectAccount(
             database=database,
             ids=ids,
             ledger=ledger,
             outbox=Outbox(ids, lambda rows: None),
-            vault=Vault([("test", KEY)]),
+            vault=vault,
             providers=providers,
             on_connected=lambda: None,
         )
+        outbox = Outbox(ids, lambda rows: None)
         publisher = PublisherServicer(
-            cancel=CancelPostJobs(ledger=ledger, outbox=Outbox(ids, lambda rows: None)),
+            cancel=CancelPostJobs(ledger=ledger, outbox=outbox),
+            list_destinations=ReadDestinations(database),
+            explain=ExplainPostJob(
+                database=database, clock=DatabaseClock(), vault=vault, lanes=lambda: lanes, marks=Marks("test")
+            ),
             list_holds=ReadHolds(database),
+            publish_now=PublishNow(
+                ledger=ledger,
+                outbox=outbox,
+                save_drafts=SaveDrafts(outbox, lambda: None),
+                wake_sweep=lambda: None,
+            ),
             put_hold=PutHold(ledger=ledger, on_changed=lambda: None),
             read=ReadJobs(database),
             release_hold=ReleaseHold(ledger=ledger, on_released=lambda: None),
-            resolve=ResolvePostJob(ledger=ledger, outbox=Outbox(ids, lambda rows: None)),
+            resolve=ResolvePostJob(ledger=ledger, outbox=outbox),
+            retry=RetryPostJob(ledger=ledger, outbox=outbox, wake_sweep=lambda: None),
+            update_destination=UpdateDestination(ledger=ledger, on_activated=lambda: None),
+            watch=WatchPostJobs(database=database, feed=UNHEARD, most_per_organization=1),
             withdraw=WithdrawContent(database),
+        )
+        admin = PublisherAdminServicer(
+            leave=LeaveSafeMode(ledger=ledger, outbox=outbox, wake_lines=lambda: None),
+            read=ReadSafeMode(database),
+            replay=ReplayPostJobs(database=database, clock=DatabaseClock(), outbox=outbox),
         )
         server = RpcServer(
             listen="127.0.0.1:0",
             servicers=[
                 (add_PublisherServiceServicer_to_server, publisher),
+                (add_PublisherAdminServiceServicer_to_server, admin),
                 (
                     add_SocialAccountServiceServicer_to_server,
-                    SocialAccountServicer(connect=connect, read=ReadAccounts(database)),
+                    SocialAccountServicer(
+                        activity=ReadActivity(database, DatabaseClock()),
+                        connect=connect,
+                        disconnect=DisconnectAccount(
+                            ledger=ledger, outbox=outbox, vault=Vault([("test", KEY)]), on_changed=lambda: None
+                        ),
+                        read=ReadAccounts(database),
+                        update=UpdateAccount(
+                            ledger=ledger,
+                            outbox=outbox,
+                            providers=providers,
+                            defaults=DEFAULTS,
+                            on_caps_changed=lambda: None,
+                        ),
+                    ),
                 ),
             ],
             ids=ids,
@@ -94,6 +154,11 @@ async def channel(database: Database, sandbox: Sandbox) -> AsyncIterator[grpc.ai
 @pytest.fixture
 def publisher(channel: grpc.aio.Channel) -> PublisherServiceStub:
     return PublisherServiceStub(channel)
+
+
+@pytest.fixture
+def admin(channel: grpc.aio.Channel) -> PublisherAdminServiceStub:
+    return PublisherAdminServiceStub(channel)
 
 
 @pytest.fixture

@@ -24,7 +24,12 @@ NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
 
 def putting(hold: str = "h1", account: str = "page", **more: Any) -> pb.PutHoldRequest:
-    named: dict[str, Any] = {"organization_id": "acme", "scope": HOLD_SCOPE_ACCOUNT, "scope_id": account}
+    named: dict[str, Any] = {
+        "organization_id": "acme",
+        "scope": HOLD_SCOPE_ACCOUNT,
+        "scope_id": account,
+        "reason": "wrong price",
+    }
     return pb.PutHoldRequest(hold_id=hold, **named | more)
 
 
