@@ -1,19 +1,11 @@
 """Publisher dies, stalls or gets no answer while it sends: the post is out once, or its outcome is UNKNOWN."""
 
-import asyncio
 import os
 import signal
-import sysconfig
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 
-from devstack.layout import console_script
-from devstack.ports import free_port
-from devstack.processes.child import Child
-from devstack.stack import START_SECONDS, Stack
+from devstack.stack import Stack
 from postflow.drafts.v1.draft_pb2 import DRAFT_STATE_PUBLISHED, DRAFT_STATE_PUBLISHING
 from postflow.publisher.v1.post_job_pb2 import (
     POST_JOB_STATE_PUBLISHED,
@@ -22,6 +14,7 @@ from postflow.publisher.v1.post_job_pb2 import (
 )
 from testkit.eventually import eventually, holds
 from testkit.stack.posting import Posting
+from tests.faults.second import second_publisher
 
 FAILPOINTS = "POSTFLOW_PUBLISHER_FAILPOINTS"
 SETTLE = "POSTFLOW_PUBLISHER_UNKNOWN_SETTLE"
@@ -147,7 +140,7 @@ async def test_a_publisher_stopped_for_longer_than_its_lease_sends_nothing(stack
     await posting.tenant.until_job("post", POST_JOB_STATE_SENDING)
     os.kill(stack.pid("publisher"), signal.SIGSTOP)
     try:
-        async with _second_publisher(stack):
+        async with second_publisher(stack):
             # If it was stopped in a transaction, it keeps its row locks until the server ends the session (60 s).
             await eventually(lambda: len(posting.effects()) == 1, within=90)
             os.kill(stack.pid("publisher"), signal.SIGCONT)
@@ -162,18 +155,3 @@ async def test_a_publisher_stopped_for_longer_than_its_lease_sends_nothing(stack
         os.kill(stack.pid("publisher"), signal.SIGCONT)
         await stack.restart("publisher", {FAILPOINTS: ""})
     await posting.check_all_published()
-
-
-@asynccontextmanager
-async def _second_publisher(stack: Stack) -> AsyncIterator[None]:
-    addresses = {
-        "POSTFLOW_PUBLISHER_LISTEN": f"127.0.0.1:{free_port()}",
-        "POSTFLOW_PUBLISHER_METRICS_LISTEN": f"127.0.0.1:{free_port()}",
-    }
-    command = [str(console_script("publisher", Path(sysconfig.get_path("scripts"))))]
-    child = await Child.start(command, name="second", environment=stack._environment("publisher") | addresses)
-    try:
-        assert await child.says('"serving"', START_SECONDS), list(child.lines)
-        yield
-    finally:
-        await asyncio.shield(child.stop((signal.SIGTERM, 20)))

@@ -16,6 +16,8 @@ T = TypeVar("T")
 
 CHANNELS = ("facebook", "instagram_feed")
 MODES = {"lookup": 65, "keyed": 30, "blind": 5}
+# One provider of each class.
+PROVIDERS = {"sandbox": 40, "sandbox-container": 30, "sandbox-lookup": 25, "sandbox-blind": 5}
 REFUSALS = frozenset({grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.ABORTED, grpc.StatusCode.INVALID_ARGUMENT})
 """Codes for an author who is too late, or whose edit races another one."""
 ASK_SECONDS = 0.5
@@ -51,8 +53,12 @@ class Author:
         (mode,) = self._chance.choices(list(MODES), list(MODES.values()))
         external = self._posting.tenant.external(f"of-{self._draft}")
         await self._posting.stack.sandbox.mode(external, mode)
+        (provider,) = self._chance.choices(list(PROVIDERS), list(PROVIDERS.values()))
+        if provider == "sandbox-container":
+            await self._posting.stack.sandbox.account(external, media_seconds=self._chance.choice((0, 0, 0.5, 2)))
         refused = self._chance.random() < 0.1
-        await self._posting.write(self._draft, channels=self._channels, text=self._text(refused=refused))
+        text = self._text(refused=refused)
+        await self._posting.write(self._draft, channels=self._channels, text=text, provider=provider)
         due, request_id = SystemClock().now() + timedelta(seconds=ahead), self._posting.new_request_id()
         for _ in range(self._chance.choice((1, 1, 2))):
             await self._attempt(lambda: self._posting.schedule_one(self._draft, due, request_id))

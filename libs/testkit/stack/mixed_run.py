@@ -1,7 +1,8 @@
 """Runs many drafts while something breaks every second, then repairs everything and checks every promise.
 
 `python -m testkit.stack.mixed_run --seeds 20 --posts 300` runs seed after seed, each on a stack of its own; `--beside`
-gives each service a replica of another release.
+gives each service a replica of another release. `--failpoints kill drop` breaks one of two publishers at each of its
+failpoints instead.
 """
 
 import argparse
@@ -21,6 +22,8 @@ from devstack.errors import StackError
 from devstack.layout import SERVICES, console_script
 from devstack.stack import Stack
 from testkit.stack.author import Author
+from testkit.stack.boundaries import BOUNDARIES
+from testkit.stack.failpoint_matrix import ACTIONS, matrix
 from testkit.stack.history import History
 from testkit.stack.nemesis import Nemesis
 from testkit.stack.posting import Posting
@@ -41,6 +44,7 @@ QUICK = {
     "POSTFLOW_PUBLISHER_UNKNOWN_SETTLE": "1",
     "POSTFLOW_PUBLISHER_UNKNOWN_DEADLINE": "15",
     "POSTFLOW_PUBLISHER_LOOKUP_AGAIN": "1",
+    "POSTFLOW_PUBLISHER_CHECK_AGAIN": "0.5",
     "POSTFLOW_PUBLISHER_RETRY_FIRST": "0.5",
     "POSTFLOW_PUBLISHER_RETRY_CAP": "2",
     "POSTFLOW_PUBLISHER_SWEEP_PERIOD": "0.25",
@@ -139,6 +143,24 @@ async def _campaign(seeds: list[int], posts: int, beside: Path | None) -> int:
     return 1 if failed else 0
 
 
+async def _break_everywhere(actions: Sequence[str], at: str) -> int:
+    failed = []
+    for action in actions:
+        with tempfile.TemporaryDirectory(prefix="postflow-faults-") as folder:
+            async with matrix(Path(folder)) as broken:
+                for place in (place for place in BOUNDARIES if at in place):
+                    try:
+                        await broken.break_at(place, action)
+                        await broken.check()
+                    except BROKEN as error:
+                        failed.append(f"{action} at {place}")
+                        print(f"{action} at {place}: {_shown(error)}", flush=True)
+                    else:
+                        print(f"{action} at {place}: promises kept", flush=True)
+    print(f"failed: {failed}")
+    return 1 if failed else 0
+
+
 def _shown(error: BaseException) -> str:
     if isinstance(error, BaseExceptionGroup):
         return "\n".join(_shown(each) for each in error.exceptions)
@@ -156,7 +178,13 @@ def main() -> int:
         metavar="CHECKOUT",
         help="a release with its .venv, of which each service has a replica",
     )
+    parser.add_argument(
+        "--failpoints", nargs="+", choices=ACTIONS, default=(), help="break a publisher at each failpoint in these ways"
+    )
+    parser.add_argument("--at", default="publisher.", help="only at failpoints whose name contains this")
     given = parser.parse_args()
+    if given.failpoints:
+        return asyncio.run(_break_everywhere(given.failpoints, given.at))
     return asyncio.run(_campaign(list(range(given.first, given.first + given.seeds)), given.posts, given.beside))
 
 

@@ -23,6 +23,9 @@ PROVIDER_FAULTS: Sequence[Mapping[str, object]] = (
     {"fault": "slow", "seconds": 1.0},
     {"fault": "late_effect", "seconds": 0.5},
     {"fault": "status", "status": 503, "operation": "lookup"},
+    {"fault": "status", "status": 503, "operation": "status"},
+    {"fault": "reset_before_effect", "operation": "container"},
+    {"fault": "media", "operation": "container", "seconds": 1.0, "error": "bad media"},
 )
 REFUSED = "[refused]"
 """Texts with this mark are refused by the provider for good."""

@@ -132,12 +132,14 @@ class Posting:
 
         await eventually(reached, within=within)
 
-    async def write(self, draft: str, *, channels: Sequence[str] = ("facebook",), text: str = "") -> None:
+    async def write(
+        self, draft: str, *, channels: Sequence[str] = ("facebook",), text: str = "", provider: str = "sandbox"
+    ) -> None:
         """Connects an account, writes a draft for it and approves it; skips the steps that were done before."""
         account = f"of-{draft}"
         text = text or f"Text of {draft}"
         targets = [target(account, channel) for channel in channels]
-        await self.insist(lambda: self.tenant.connect(account))
+        await self.insist(lambda: self.tenant.connect(account, provider=provider))
         await self.insist(lambda: self.tenant.create(draft, text, targets, approved=False))
         self._drafts.add((self.tenant.organization_id, draft))
         self._texts[draft] = [text]

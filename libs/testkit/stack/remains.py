@@ -28,11 +28,12 @@ async def read(
     *,
     acknowledged: Acknowledged,
 ) -> History:
-    """Reads all rows and ledger lines of these organizations."""
+    """Reads all rows and ledger lines of these organizations, as far as there is a database."""
     found: dict[str, Sequence[Row]] = {}
     left_over: list[str] = []
     now: datetime | None = None
-    for service, tables in TABLES.items():
+    for service in database_urls.keys() & TABLES.keys():
+        tables = TABLES[service]
         connection = await asyncpg.connect(database_urls[service])
         try:
             now = now or await connection.fetchval("select clock_timestamp()")

@@ -1,5 +1,6 @@
 """A valid request for every RPC. Which RPCs exist, and which of their fields are ids, comes from the descriptors."""
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
@@ -10,7 +11,7 @@ from google.protobuf.message import Message
 
 from postflow.drafts.v1 import draft_targets_service_pb2, drafts_service_pb2
 from postflow.ops.v1 import operations_service_pb2
-from postflow.publisher.v1 import publisher_service_pb2, social_account_service_pb2
+from postflow.publisher.v1 import publisher_admin_service_pb2, publisher_service_pb2, social_account_service_pb2
 from postflow.queue.v1 import queue_admin_service_pb2, queue_service_pb2
 from postflow.rules.v1 import rules_pb2
 from postflow.schedule.v1 import schedule_admin_service_pb2, schedule_service_pb2, timer_service_pb2
@@ -27,6 +28,7 @@ FILES = (
     draft_targets_service_pb2,
     drafts_service_pb2,
     operations_service_pb2,
+    publisher_admin_service_pb2,
     publisher_service_pb2,
     queue_admin_service_pb2,
     queue_service_pb2,
@@ -47,7 +49,10 @@ LARGE_REQUESTS = frozenset({"postflow.queue.v1.QueueService/PlanQueue", "postflo
 ACROSS_ORGANIZATIONS = frozenset(
     name
     for name in METHODS
-    if "ScheduleAdminService/" in name or "Operations" in name or "DraftTargetsService/" in name
+    if "ScheduleAdminService/" in name
+    or "PublisherAdminService/" in name
+    or "Operations" in name
+    or "DraftTargetsService/" in name
 )
 TOMORROW = (SystemClock().now() + timedelta(days=1)).isoformat()
 TARGET = {"social_account_id": "page", "channel": "facebook"}
@@ -114,6 +119,7 @@ VALID: Mapping[str, Mapping[str, object]] = {
         "drafts": [{"organization_id": "org-bad", "draft_id": "d1"}],
     },
     "postflow.publisher.v1.PublisherService/GetPostJob": {"post_job_id": "j1"},
+    "postflow.publisher.v1.PublisherService/ExplainPostJob": {"post_job_id": "j1"},
     "postflow.publisher.v1.PublisherService/ListPostJobs": {},
     "postflow.publisher.v1.PublisherService/WithdrawContent": {"draft_id": "d1", "below_revision": "2"},
     "postflow.publisher.v1.PublisherService/ResolvePostJob": {
@@ -124,20 +130,45 @@ VALID: Mapping[str, Mapping[str, object]] = {
     "postflow.publisher.v1.PublisherService/CancelPostJobs": {
         "posts": [{"draft_id": "d1", "target": TARGET, "slot_id": "s1", "slot_revision": "1"}],
     },
+    "postflow.publisher.v1.PublisherService/PublishNow": {
+        "draft": {
+            "draft_id": "d1",
+            "version": "1",
+            "revision": "1",
+            "approved": True,
+            "content_digest": hashlib.sha256(b"").hexdigest(),
+            "targets": [TARGET],
+        },
+    },
+    "postflow.publisher.v1.PublisherService/WatchPostJobs": {},
+    "postflow.publisher.v1.PublisherService/RetryPostJob": {"post_job_id": "j1"},
     "postflow.publisher.v1.PublisherService/PutHold": {
         "hold_id": "h1",
         "scope": "HOLD_SCOPE_ACCOUNT",
         "scope_id": "page",
+        "reason": "wrong price",
     },
     "postflow.publisher.v1.PublisherService/ReleaseHold": {"hold_id": "h1"},
     "postflow.publisher.v1.PublisherService/ListHolds": {},
+    "postflow.publisher.v1.PublisherAdminService/GetSafeMode": {},
+    "postflow.publisher.v1.PublisherAdminService/LeaveSafeMode": {"operator": "ann"},
+    "postflow.publisher.v1.PublisherAdminService/ReplayPostJobEvents": {},
+    "postflow.publisher.v1.PublisherService/ListDestinations": {},
+    "postflow.publisher.v1.PublisherService/UpdateDestination": {
+        "target": {"social_account_id": "page", "channel": "telegram", "destination": "@chat"},
+        "state": "DESTINATION_STATE_INACTIVE",
+    },
     "postflow.publisher.v1.SocialAccountService/ConnectAccount": {
         "provider": "sandbox",
         "external_account_id": "page-1",
         "credentials": {"access_token": "sandbox-token"},
     },
+    "postflow.publisher.v1.SocialAccountService/DisconnectAccount": {"social_account_id": "page"},
+    "postflow.publisher.v1.SocialAccountService/UpdateAccount": {"social_account_id": "page", "display_name": "Page"},
     "postflow.publisher.v1.SocialAccountService/GetAccount": {"social_account_id": "page"},
     "postflow.publisher.v1.SocialAccountService/ListAccounts": {},
+    "postflow.publisher.v1.SocialAccountService/ListActivity": {"social_account_id": "page"},
+    "postflow.publisher.v1.SocialAccountService/GetUsage": {"social_account_id": "page"},
     "postflow.ops.v1.OperationsService/GetStats": {},
     "postflow.ops.v1.OperationsService/ListDeadLetters": {},
     "postflow.ops.v1.OperationsService/RedriveDeadLetters": {"consumer": "queue-events"},

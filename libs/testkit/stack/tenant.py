@@ -5,9 +5,10 @@ from datetime import datetime, timedelta
 
 import grpc
 
-from postflow.drafts.v1 import draft_pb2, drafts_service_pb2, drafts_service_pb2_grpc
+from postflow.drafts.v1 import draft_pb2, drafts_events_pb2, drafts_service_pb2, drafts_service_pb2_grpc
 from postflow.publisher.v1 import (
     post_job_pb2,
+    publisher_admin_service_pb2_grpc,
     publisher_service_pb2,
     publisher_service_pb2_grpc,
     social_account_service_pb2,
@@ -43,6 +44,7 @@ class Clients:
         self.queue = queue_service_pb2_grpc.QueueServiceStub(self.channels["queue"])
         self.drafts = drafts_service_pb2_grpc.DraftsServiceStub(self.channels["drafts"])
         self.publisher = publisher_service_pb2_grpc.PublisherServiceStub(self.channels["publisher"])
+        self.publisher_admin = publisher_admin_service_pb2_grpc.PublisherAdminServiceStub(self.channels["publisher"])
         self.accounts = social_account_service_pb2_grpc.SocialAccountServiceStub(self.channels["publisher"])
 
     async def ready(self) -> None:
@@ -53,6 +55,18 @@ class Clients:
     async def close(self) -> None:
         for channel in self.channels.values():
             await channel.close()
+
+
+def _as_announced(draft: draft_pb2.Draft, version: int) -> drafts_events_pb2.DraftSaved:
+    return drafts_events_pb2.DraftSaved(
+        draft_id=draft.id,
+        version=version,
+        revision=draft.revision,
+        content=draft.content.SerializeToString(deterministic=True),
+        content_digest=draft.content_digest,
+        approved=draft.approved,
+        targets=draft.targets,
+    )
 
 
 class Tenant:
@@ -66,13 +80,13 @@ class Tenant:
         """Returns the account's id at the provider."""
         return f"{self.organization_id}.{account}"
 
-    async def connect(self, account: str = "page", token: str = TOKEN) -> None:
+    async def connect(self, account: str = "page", token: str = TOKEN, *, provider: str = "sandbox") -> None:
         """Connects the account; once it was disconnected, it takes another token that begins with `sandbox-`."""
         await self.clients.accounts.ConnectAccount(
             social_account_service_pb2.ConnectAccountRequest(
                 organization_id=self.organization_id,
                 social_account_id=account,
-                provider="sandbox",
+                provider=provider,
                 external_account_id=self.external(account),
                 credentials=social_account_service_pb2.Credentials(access_token=token),
                 request_id=f"connect-{account}-{token}",
@@ -236,6 +250,23 @@ class Tenant:
                 request_id=request_id,
             )
         )
+
+    async def publish_now(
+        self, draft_id: str, draft: draft_pb2.Draft | None = None, *, version: int = 2, request_id: str = ""
+    ) -> Sequence[publisher_service_pb2.PublishNowResult]:
+        """Has Publisher send the draft at once; `draft` is what was read of it, if it was.
+
+        `version` is that of its newest announcement, which no call shows: 2 for a draft that was created and approved.
+        """
+        draft = draft or await self.draft(draft_id)
+        answer = await self.clients.publisher.PublishNow(
+            publisher_service_pb2.PublishNowRequest(
+                organization_id=self.organization_id,
+                draft=_as_announced(draft, version),
+                request_id=request_id,
+            )
+        )
+        return list(answer.results)
 
     async def draft(self, draft_id: str) -> draft_pb2.Draft:
         answer = await self.clients.drafts.GetDraft(
