@@ -55,7 +55,15 @@ def adapters(modules: Mapping[Path, ast.Module], root: Path) -> frozenset[str]:
 
 
 def test_adapters_are_known(adapters: frozenset[str]) -> None:
-    assert adapters == {"Adapter", "SandboxAdapter"}
+    assert adapters == {
+        "Adapter",
+        "PreparingAdapter",
+        "SandboxAdapter",
+        "SandboxBlindAdapter",
+        "SandboxContainerAdapter",
+        "SandboxHttp",
+        "SandboxLookupAdapter",
+    }
 
 
 def test_only_the_guard_has_an_adapter(

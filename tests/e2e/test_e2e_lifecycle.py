@@ -195,7 +195,7 @@ BAD_EVENTS = {
         ("drafts", "an event without an id", {"queue", "publisher"}),
         ("publisher", "no envelope", {"queue", "drafts"}),
         ("publisher", "an inconsistent event", {"queue", "drafts"}),
-        ("schedule", "no envelope", {"queue"}),
+        ("schedule", "no envelope", {"queue", "publisher"}),
         ("queue", "no envelope", {"publisher", "schedule"}),
     ],
 )

@@ -15,6 +15,7 @@ import grpc
 import pytest
 
 from devstack.stack import Stack
+from postflow.publisher.v1 import publisher_service_pb2
 from postflow.queue.v1 import queue_service_pb2
 from postflow.schedule.v1 import schedule_admin_service_pb2, schedule_service_pb2, schedule_service_pb2_grpc
 
@@ -139,12 +140,17 @@ def test_the_policy_names_methods_that_exist(policy: str) -> None:
     named = [name for config in json.loads(policy)["methodConfig"] for name in config["name"] if name]
     services = {
         service.full_name: service
-        for file in (schedule_admin_service_pb2.DESCRIPTOR, queue_service_pb2.DESCRIPTOR)
+        for file in (
+            schedule_admin_service_pb2.DESCRIPTOR,
+            queue_service_pb2.DESCRIPTOR,
+            publisher_service_pb2.DESCRIPTOR,
+        )
         for service in file.services_by_name.values()
     }
     assert [services[each["service"]].methods_by_name[each["method"]].name for each in named] == [
         "ApplyZoneChanges",
         "WatchQueue",
+        "WatchPostJobs",
     ]
 
 
