@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
@@ -12,16 +13,17 @@ from benchmarks.sites import Site
 from servicekit.clock import SystemClock
 from testkit.eventually import eventually
 
-_ACCOUNTS = 50
+_ACCOUNTS = 1000
 _POSTS = 10
 """Posts of each account."""
-_LIMIT = 60.0
-_ANSWER = 0.02
+_PER_SECOND = 2000
+_LIMIT = 120.0
+_ANSWER = 0.01
 """Seconds until the provider answers: long enough for a second request to be seen."""
 
 
 async def measure(site: Site) -> list[Result]:
-    """Makes posts of a few accounts due at once, then looks at all requests that the provider has had."""
+    """Makes posts of many accounts due at once, then looks at all requests that the provider has had."""
     accounts = seed.posts(_ACCOUNTS, "busy")
     await site.seeder.accounts(accounts)
     wanted = [post for account in accounts for post in _posts(account)]
@@ -33,7 +35,15 @@ async def measure(site: Site) -> list[Result]:
     found = overlapping(requests)
     assert not found, f"{len(found)} accounts had two requests in flight: {found[:5]}"
     checked = len({each["account"] for each in requests})
-    return [Result(name=f"accounts of {checked:,} with two requests in flight", value=len(found), unit="", target=0)]
+    return [
+        Result(name=f"accounts of {checked:,} with two requests in flight", value=len(found), unit="", target=0),
+        Result(
+            name=f"posts of {_ACCOUNTS:,} accounts in line",
+            value=len(wanted) / _seconds(requests),
+            unit="/s",
+            note=f"at least {_PER_SECOND:,} are wanted",
+        ),
+    ]
 
 
 def _posts(account: seed.Post) -> list[seed.Post]:
@@ -45,6 +55,12 @@ def _requests(site: Site, wanted: int) -> list[dict[str, Any]]:
     requests = [entry for entry in site.stack.sandbox.ledger() if entry["kind"] == "request"]
     busy = sum(entry["outcome"] == "created" and entry["account"].startswith("busy-") for entry in requests)
     return requests if busy == wanted else []
+
+
+def _seconds(requests: Iterable[Mapping[str, Any]]) -> float:
+    """Returns the time from the first request of the busy accounts to their last."""
+    times = [datetime.fromisoformat(each["time"]) for each in requests if each["account"].startswith("busy-")]
+    return (max(times) - min(times)).total_seconds()
 
 
 def overlapping(requests: Iterable[Mapping[str, Any]]) -> list[str]:

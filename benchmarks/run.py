@@ -15,8 +15,11 @@ from benchmarks import (
     calendars,
     calls,
     dispatch,
+    freeze,
+    held,
     history,
     idling,
+    isolation,
     jobs,
     lateness,
     lines,
@@ -58,6 +61,7 @@ def main() -> None:
     parser.add_argument("--rate", type=int, default=100, help="posts a second in the lateness run (default 100)")
     parser.add_argument("--seconds", type=int, default=20, help="length of each lateness run (default 20)")
     parser.add_argument("--idle", type=int, default=30, help="seconds for which idling is measured (default 30)")
+    parser.add_argument("--held", type=int, default=100_000, help="posts that are held back (default 100,000)")
     parser.add_argument(
         "--backlog", type=int, default=60_000, help="posts due while Publisher is down (default 60,000)"
     )
@@ -72,6 +76,7 @@ def main() -> None:
     parser.add_argument(
         "--republish-rate", type=int, default=5000, help="lost events published again, a second (default 5,000)"
     )
+    parser.add_argument("--frozen", type=int, default=100_000, help="due posts of a freeze (default 100,000)")
     parser.add_argument("--calls", type=int, default=2000, help="measured calls of each method (default 2,000)")
     parser.add_argument("--statements", action="store_true", help="list the statements of each call")
     parser.add_argument("--history", action="store_true", help="add this run to benchmarks/history.jsonl")
@@ -173,6 +178,11 @@ def _idle(arguments: Namespace) -> list[Result]:
     return asyncio.run(idling.measure(arguments.idle))
 
 
+def _held(arguments: Namespace) -> list[Result]:
+    _announce("posts that are held back")
+    return asyncio.run(held.measure(arguments.held, arguments.idle))
+
+
 def _lines(arguments: Namespace) -> list[Result]:
     return asyncio.run(_measure_lines(arguments))
 
@@ -181,6 +191,21 @@ async def _measure_lines(arguments: Namespace) -> list[Result]:
     async with sites.running() as site:
         _announce("lateness beside the backlog of a busy account")
         return await lines.measure(site.stack, site.seeder, backlog=arguments.posts[0], seconds=arguments.seconds)
+
+
+def _isolation(_: Namespace) -> list[Result]:
+    return asyncio.run(_measure_isolation())
+
+
+async def _measure_isolation() -> list[Result]:
+    async with sites.running() as site:
+        _announce("lateness beside a slow provider")
+        return await isolation.measure(site)
+
+
+def _freeze(arguments: Namespace) -> list[Result]:
+    _announce("the freeze of an organization, and its release")
+    return asyncio.run(freeze.measure(arguments.frozen, arguments.seconds))
 
 
 def _outbox(arguments: Namespace) -> list[Result]:
@@ -209,7 +234,10 @@ _PARTS: Mapping[str, _Part] = {
     "queue": _Part("adding to queues: how it grows with their depth, single and batch calls, against bare SQL", _queue),
     "overload": _Part("commands and events per post while Publisher is down, or its provider is slow", _overload),
     "lateness": _Part("lateness of posts at a steady rate; AddToQueue; one request in flight per account", _lateness),
+    "isolation": _Part("lateness of posts beside another provider that takes 2 s for each request", _isolation),
+    "held": _Part("CPU of a stack that idles while many posts are over a daily cap, or on hold", _held),
     "lines": _Part("lateness of posts beside a backlog of one busy account", _lines),
+    "freeze": _Part("a hold of an organization with due posts: its answer, its cost while it lasts, its end", _freeze),
 }
 
 

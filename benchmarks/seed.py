@@ -57,7 +57,7 @@ class Seeder:
         self._vault = vault
         self._now = now
 
-    async def accounts(self, wanted: Sequence[Post]) -> None:
+    async def accounts(self, wanted: Sequence[Post], *, provider: str = "sandbox") -> None:
         now = self._now
         await self._copy(
             "publisher",
@@ -68,7 +68,7 @@ class Seeder:
                 (
                     post.organization_id,
                     post.account_id,
-                    "sandbox",
+                    provider,
                     post.account_id,
                     "",
                     [_CHANNEL],
@@ -85,7 +85,7 @@ class Seeder:
             "publisher",
             "account_gate",
             "organization_id social_account_id connected provider",
-            [(post.organization_id, post.account_id, True, "sandbox") for post in wanted],
+            [(post.organization_id, post.account_id, True, provider) for post in wanted],
         )
 
     async def scheduled(self, wanted: Sequence[Post], schedule_time: datetime) -> None:
