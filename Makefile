@@ -30,7 +30,7 @@ fmt: $(READY)    ## format code and protos, and mend what ruff can mend
 test: $(READY)   ## every test, on real servers (ARGS="tests/unit -k slot" narrows)
 	@exec $(RUN)/pytest $(ARGS)
 
-faults: $(READY) ## break everything while authors work, seed after seed (ARGS="--seeds 20 --posts 300")
+faults: $(READY) ## break everything while authors work, seed after seed (ARGS="--seeds 20 --posts 300", or "--failpoints kill drop")
 	@exec $(RUN)/python -m testkit.stack.mixed_run $(ARGS)
 
 lint: $(READY)   ## format, lint, types, import contracts, protos, freshness of generated code
