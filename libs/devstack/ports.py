@@ -12,13 +12,18 @@ from pathlib import Path
 LOWEST = 20_000
 SHARES = 16
 EPHEMERAL_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
-_given: set[int] = set()
+# In the order in which they were given.
+_given: dict[int, None] = {}
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    for port in random.sample(_share(), k=200):
-        if port not in _given and _binds(host, port, reuse=False):
-            _given.add(port)
+    """Returns a port that this process has not given yet; once all were given, the one given longest ago."""
+    share = _share()
+    fresh = [port for port in share if port not in _given]
+    for port in [*random.sample(fresh, k=len(fresh)), *_given]:
+        if port in share and _binds(host, port, reuse=False):
+            _given.pop(port, None)
+            _given[port] = None
             return port
     return _any_port(host)
 
