@@ -38,6 +38,10 @@ class Command:
     def __post_init__(self) -> None:
         object.__setattr__(self, "post_job_id", job_id(self.organization_id, self.draft_id, self.target))
 
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.organization_id, self.post_job_id
+
 
 class Verdict(StrEnum):
     CLAIMED = "CLAIMED"
