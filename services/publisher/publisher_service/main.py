@@ -1,7 +1,7 @@
 """Composition root of a publisher process."""
 
 import sys
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 
 from postflow.publisher.v1.publisher_admin_service_pb2_grpc import add_PublisherAdminServiceServicer_to_server
@@ -20,6 +20,7 @@ from publisher_service.application.drop_reservations import DropReservations
 from publisher_service.application.drop_slots import DropSlots
 from publisher_service.application.end_holds import EndHolds
 from publisher_service.application.explain_post_job import ExplainPostJob
+from publisher_service.application.find_rare_work import FindRareWork
 from publisher_service.application.follow_schedules import FollowSchedules
 from publisher_service.application.free_posts import FreePosts
 from publisher_service.application.hold_check import HoldCheck
@@ -54,6 +55,7 @@ from publisher_service.application.wake_parked import WakeParked
 from publisher_service.application.wake_stranded_lines import WakeStrandedLines
 from publisher_service.application.watch_post_jobs import WatchPostJobs
 from publisher_service.application.withdraw_content import WithdrawContent
+from publisher_service.domain.rare_work import Work
 from publisher_service.engine.intake import CONSUMER as COMMANDS
 from publisher_service.engine.intake import CommandIntake
 from publisher_service.engine.look_ups import LookUps
@@ -112,8 +114,7 @@ async def compose(settings: Settings) -> Process:
         loops=[
             look_ups,
             _preparations(parts),
-            *_loops(parts, pipeline, look_ups, count_jobs),
-            _reconciling(parts, events, schedules),
+            *_loops(parts, pipeline, look_ups, count_jobs, _reconcile(parts, events, schedules)),
         ],
         closers={"providers": parts.close_providers},
     )
@@ -131,7 +132,7 @@ def _pipeline(parts: Parts) -> PublishPipeline:
             steady=parts.steady,
             outbox=outbox,
             instance=parts.marks.process,
-            on_asked=parts.media_asked.set,
+            on_asked=parts.wake(Work.PREPARE_POSTS),
             marks=parts.marks,
             catch_up=parts.keep_marks.catch_up,
             limits=settings.limit_defaults,
@@ -154,7 +155,7 @@ def _pipeline(parts: Parts) -> PublishPipeline:
             late=parts.late,
             providers=parts.providers.names,
             wake_lines=parts.wake_up.wake_lines,
-            on_closed=parts.quota_changed.set,
+            on_closed=parts.wake(Work.FOLLOW_QUOTAS),
         ),
         announce_started=AnnounceStarted(database=database, clock=clock, outbox=outbox),
         clock=backbone.system,
@@ -197,10 +198,12 @@ def _preparations(parts: Parts) -> Preparations:
         vault=parts.vault,
         on_ready=parts.due_now.set,
     )
-    return Preparations(prepare, parts.media_asked)
+    return Preparations(prepare, parts.wakes[Work.PREPARE_POSTS])
 
 
-def _loops(parts: Parts, pipeline: PublishPipeline, look_ups: LookUps, count_jobs: CountJobs) -> list[Loop]:
+def _loops(
+    parts: Parts, pipeline: PublishPipeline, look_ups: LookUps, count_jobs: CountJobs, reconcile: Reconcile
+) -> list[Loop]:
     database, clock, outbox = parts.backbone.database, parts.backbone.clock, parts.backbone.outbox
     recover = RecoverJobs(database=database, clock=clock, steady=parts.steady, outbox=outbox, policies=parts.policy_of)
     return loops(
@@ -208,11 +211,9 @@ def _loops(parts: Parts, pipeline: PublishPipeline, look_ups: LookUps, count_job
         sweep_period=parts.settings.sweep_period,
         due_now=parts.due_now,
         relabel_lines=RelabelLines(database=database, clock=clock, outbox=outbox),
-        gate_changed=parts.gate_changed,
         release_destinations=ReleaseDestinations(
             database=database, clock=clock, outbox=outbox, wake_lines=parts.wake_up.wake_lines
         ),
-        destination_activated=parts.destination_activated,
         wake_stranded_lines=WakeStrandedLines(database=database, clock=clock),
         wake_parked=WakeParked(
             database=database,
@@ -221,16 +222,15 @@ def _loops(parts: Parts, pipeline: PublishPipeline, look_ups: LookUps, count_job
             wake_lines=parts.wake_up.wake_lines,
             limits=parts.settings.limit_defaults,
         ),
-        cap_changed=parts.cap_changed,
         drop_reservations=DropReservations(database, clock),
         count_jobs=count_jobs,
         reseal_credentials=ResealCredentials(database, parts.vault),
         drop_kept_content=DropKeptContent(database),
         follow_quotas=parts.follow_quotas,
-        quota_changed=parts.quota_changed,
         prepare_ahead=PrepareAhead(
             database=database, clock=clock, providers=parts.providers, ahead=parts.settings.prepare_ahead
         ),
+        reconcile=reconcile,
         keep_marks=parts.keep_marks,
         marks_changed=parts.marks.changed,
         end_holds=EndHolds(database=database, clock=clock, on_ended=parts.on_hold_ended),
@@ -241,25 +241,25 @@ def _loops(parts: Parts, pipeline: PublishPipeline, look_ups: LookUps, count_job
             rate=parts.settings.release_rate,
             on_freed=parts.on_gate_opened,
         ),
-        hold_ended=parts.hold_ended,
+        find_rare_work=FindRareWork(database=database, steady=parts.steady, wakes=parts.wakes),
+        wakes=parts.wakes,
     )
 
 
-def _reconciling(parts: Parts, events: EventConsumer, schedules: EventConsumer) -> Loop:
+def _reconcile(parts: Parts, events: EventConsumer, schedules: EventConsumer) -> Reconcile:
     backbone = parts.backbone
 
     async def replay(since: datetime | None) -> None:
         await apply_again(backbone.nats, SINCE_THE_COPY, events.applier, since=since)
         await apply_again(backbone.nats, SCHEDULES, schedules.applier, since=since)
 
-    reconcile = Reconcile(
+    return Reconcile(
         database=backbone.database,
         clock=backbone.clock,
         outbox=backbone.outbox,
         policies=parts.policy_of,
         replay=replay,
     )
-    return Loop("reconcile", reconcile.step, timedelta(seconds=1))
 
 
 def _servicers(parts: Parts) -> Servicers:
@@ -283,12 +283,14 @@ def _servicers(parts: Parts) -> Servicers:
             wake_sweep=parts.due_now.set,
             limits=parts.settings.limit_defaults,
         ),
-        put_hold=PutHold(ledger=backbone.ledger, on_changed=parts.gate_changed.set),
+        put_hold=PutHold(ledger=backbone.ledger, on_changed=parts.wake(Work.RELABEL_LINES)),
         read=ReadJobs(backbone.database),
         release_hold=ReleaseHold(ledger=backbone.ledger, on_released=parts.on_hold_ended),
         resolve=ResolvePostJob(ledger=backbone.ledger, outbox=backbone.outbox),
         retry=RetryPostJob(ledger=backbone.ledger, outbox=backbone.outbox, wake_sweep=parts.due_now.set),
-        update_destination=UpdateDestination(ledger=backbone.ledger, on_activated=parts.destination_activated.set),
+        update_destination=UpdateDestination(
+            ledger=backbone.ledger, on_activated=parts.wake(Work.RELEASE_DESTINATIONS)
+        ),
         watch=WatchPostJobs(
             database=backbone.database,
             feed=parts.watched_feed,
@@ -320,14 +322,17 @@ def _accounts(parts: Parts) -> SocialAccountServicer:
         on_connected=parts.on_gate_opened,
     )
     disconnect = DisconnectAccount(
-        ledger=backbone.ledger, outbox=backbone.outbox, vault=parts.vault, on_changed=parts.gate_changed.set
+        ledger=backbone.ledger,
+        outbox=backbone.outbox,
+        vault=parts.vault,
+        on_changed=parts.wake(Work.RELABEL_LINES),
     )
     update = UpdateAccount(
         ledger=backbone.ledger,
         outbox=backbone.outbox,
         providers=parts.providers,
         defaults=parts.settings.limit_defaults,
-        on_caps_changed=parts.cap_changed.set,
+        on_caps_changed=parts.wake(Work.WAKE_PARKED),
     )
     return SocialAccountServicer(
         activity=ReadActivity(backbone.database, backbone.clock, parts.settings.limit_defaults),

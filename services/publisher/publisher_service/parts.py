@@ -1,6 +1,7 @@
 """The parts of a publisher process that several use cases share."""
 
 import asyncio
+from collections.abc import Callable
 
 from publisher_service.adapters.providers.http_origin import HttpOrigin
 from publisher_service.adapters.providers.provider import Provider, Providers
@@ -15,6 +16,7 @@ from publisher_service.application.late_evidence import LateEvidence
 from publisher_service.application.marks import Marks
 from publisher_service.application.save_drafts import SaveDrafts
 from publisher_service.domain.policy import Policy
+from publisher_service.domain.rare_work import Work
 from publisher_service.engine.lane import ProviderLane
 from publisher_service.engine.wake_up import WakeUp
 from publisher_service.settings import Settings
@@ -57,16 +59,16 @@ class Parts:
             register=Register(self.backbone.nats, "publisher", replicas=settings.stream_replicas),
         )
         self.wake_up = WakeUp()
-        self.media_asked, self.quota_changed = asyncio.Event(), asyncio.Event()
+        # Each begins the step that does this work.
+        self.wakes = {work: asyncio.Event() for work in Work}
         self.follow_quotas = FollowQuotas(
             database=self.backbone.database,
             clock=self.backbone.clock,
             close=self._close_lane,
             wake=self.wake_up.wake_lines,
         )
-        self.due_now, self.gate_changed, self.hold_ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.due_now = asyncio.Event()
         self.save_drafts = SaveDrafts(self.backbone.outbox, self.due_now.set)
-        self.destination_activated, self.cap_changed = asyncio.Event(), asyncio.Event()
         self.watched_feed = _watched_feed(settings, self.backbone)
 
     def policy_of(self, name: str) -> Policy:
@@ -96,17 +98,21 @@ class Parts:
         if provider in self.lanes:
             self.lanes[provider].breaker.close_for(seconds)
 
+    def wake(self, work: Work) -> Callable[[], None]:
+        """Returns what begins the step that does this work."""
+        return self.wakes[work].set
+
     def on_answer(self, provider: str) -> None:
         self.follow_quotas.answers_again(provider)
-        self.quota_changed.set()
+        self.wakes[Work.FOLLOW_QUOTAS].set()
 
     def on_gate_opened(self) -> None:
         self.wake_up.wake_lines()
-        self.gate_changed.set()
+        self.wakes[Work.RELABEL_LINES].set()
 
     def on_hold_ended(self) -> None:
         self.on_gate_opened()
-        self.hold_ended.set()
+        self.wakes[Work.FREE_POSTS].set()
 
 
 def _watched_feed(settings: Settings, backbone: Backbone) -> Feed:

@@ -21,7 +21,6 @@ class EndHolds:
 
     async def __call__(self) -> bool:
         """Ends a hold. Returns whether there may be another one."""
-        # A single statement: the loop asks every second, and there is seldom anything to do.
         async with self._database.session() as session:
             if not await is_one_over(session, now=await self._clock.now(session)):
                 return False

@@ -52,9 +52,8 @@ class FreePosts:
 
     async def __call__(self) -> bool:
         """Frees a page. Returns whether another may follow at once."""
-        # A single statement: the loop asks every second, and there is seldom anything to do.
         async with self._database.session() as session:
-            if not await is_one_to_free(session):
+            if not await is_one_to_free(session, now=await self._clock.now(session)):
                 return False
         more = await self._database.run(self.page)
         await failpoint(_FREED)

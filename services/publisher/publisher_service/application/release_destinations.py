@@ -36,7 +36,6 @@ class ReleaseDestinations:
 
     async def __call__(self) -> bool:
         """Returns whether there may be more to do."""
-        # A single statement: the loop asks every second, and there is seldom anything to do.
         async with self._database.session() as session:
             if not await is_one_releasing(session):
                 return False

@@ -19,7 +19,7 @@ from publisher_service.adapters.postgres.parking import (
     due_parked_lines,
     first_parked,
     is_any_parked,
-    is_one_due,
+    is_one_parked,
     line_up_again,
     lock_parked_gate,
     use_of,
@@ -74,9 +74,8 @@ class WakeParked:
 
     async def __call__(self) -> bool:
         """Returns whether there may be more to do."""
-        # A single statement: the loop asks every second, and there is seldom anything to do.
         async with self._database.session() as session:
-            if not await is_one_due(session):
+            if not await is_one_parked(session, now=await self._clock.now(session)):
                 return False
         return await self.look()
 

@@ -14,7 +14,8 @@ from servicekit.run.zeros import from_zero
 
 _log = logging.getLogger(__name__)
 
-_PERIOD = 0.5
+# Preparations that are due set the event; this is for one that was missed.
+_PERIOD = 30.0
 _meter = metrics.get_meter(__name__)
 _failures = from_zero(
     _meter.create_counter(
@@ -34,13 +35,18 @@ class Preparations:
     async def run(self, stop: asyncio.Event) -> None:
         """Prepares until `stop`, then waits for what has begun; the provider's time limit ends each."""
         async with asyncio.TaskGroup() as group:
+            group.create_task(self._wake_when(stop))
             pools = [_Pool(self._prepare, provider, self._asked) for provider in self._prepare.providers]
             while not stop.is_set():
-                await wait(self._asked, _PERIOD)
                 self._asked.clear()
                 for pool in pools:
                     if not stop.is_set():
                         await pool.begin(group)
+                await wait(self._asked, _PERIOD)
+
+    async def _wake_when(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+        self._asked.set()
 
 
 class _Pool:

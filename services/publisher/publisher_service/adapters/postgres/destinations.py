@@ -111,7 +111,8 @@ _IS_KEY = """
     organization_id = :organization_id and social_account_id = :account_id and channel = :channel
     and destination = :destination
 """
-_IS_ONE_RELEASING = Statement("select exists (select from destination where releasing)")
+IS_ONE_RELEASING: Final = "exists (select from destination where releasing)"
+_IS_ONE_RELEASING = Statement(f"select {IS_ONE_RELEASING}")
 _LOCK = text(f"select {_COLUMNS} from destination where {_IS_KEY} for update")
 # Waits for nobody. The lock admits other claims; it stops what changes the destination.
 _SHARE = text(f"""

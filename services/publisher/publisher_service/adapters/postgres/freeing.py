@@ -8,7 +8,7 @@ campaign, which wait outside of the lines, come back into the lines of their acc
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -39,7 +39,8 @@ _IDS_OF_DRAFTS = text("""
     join post_job j on j.organization_id = wanted.organization_id and j.id = wanted.id
 """)
 
-_IS_ONE_ASKED = Statement("select exists (select from hold_release)")
+IS_ONE_TO_FREE: Final = "exists (select from hold_release where next_time <= :now)"
+_IS_ONE_TO_FREE = Statement(f"select {IS_ONE_TO_FREE}")
 _NEXT = text("""
     select organization_id, scope, scope_id, next_time from hold_release
     where next_time <= :now order by next_time limit 1 for update skip locked
@@ -224,8 +225,8 @@ def _ended_for(organization_id: str, reason: str, brand_id: str, campaign_id: st
     return Ended(organization_id, Scope.CAMPAIGN, campaign_id)
 
 
-async def is_one_to_free(session: Session) -> bool:
-    found: bool = await session.fetch_value(_IS_ONE_ASKED)
+async def is_one_to_free(session: Session, *, now: datetime) -> bool:
+    found: bool = await session.fetch_value(_IS_ONE_TO_FREE, {"now": now})
     return found
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -62,7 +62,8 @@ _OF_THINGS = f"""
 """
 _PROVIDER = text("select provider from social_account where organization_id = :organization_id and id = :id")
 
-_IS_ONE_OVER = Statement("select exists (select from hold where in_force and end_time <= :now)")
+IS_ONE_OVER: Final = "exists (select from hold where in_force and end_time <= :now)"
+_IS_ONE_OVER = Statement(f"select {IS_ONE_OVER}")
 _LOCK_OVER = text(f"""
     select {_HOLD} from hold where in_force and end_time <= :now order by end_time limit 1 for update skip locked
 """)

@@ -7,6 +7,7 @@ of them get back into the line. All who write it hold the lock of the account's 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Final
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -30,7 +31,8 @@ _PARK = text("""
         wake_time = least(p.wake_time, excluded.wake_time)
 """)
 
-_IS_ONE_DUE = Statement("select exists (select from parked_line where wake_time <= clock_timestamp())")
+IS_ONE_PARKED: Final = "exists (select from parked_line where wake_time <= :now)"
+_IS_ONE_PARKED = Statement(f"select {IS_ONE_PARKED}")
 _DUE = text("""
     select organization_id, social_account_id, parked_on from parked_line
     where wake_time <= :now order by wake_time limit :limit
@@ -152,8 +154,9 @@ async def park(connection: AsyncConnection, jobs: Iterable[PostJob]) -> None:
         await connection.execute(_PARK, names)
 
 
-async def is_one_due(session: Session) -> bool:
-    found: bool = await session.fetch_value(_IS_ONE_DUE)
+async def is_one_parked(session: Session, *, now: datetime) -> bool:
+    """Returns whether it is time to look at a parked line."""
+    found: bool = await session.fetch_value(_IS_ONE_PARKED, {"now": now})
     return found
 
 

@@ -39,6 +39,7 @@ Index(
     preparation.c.next_time,
     postgresql_where=text("next_time is not null"),
 )
+Index("preparation_next", preparation.c.next_time, postgresql_where=text("next_time is not null"))
 
 # Until then no process sends to the provider.
 provider_quota = Table(

@@ -6,7 +6,7 @@ A job has at most one. Whether its handle may be published is decided by the cla
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import fields
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -53,6 +53,8 @@ _ASK_AHEAD = text("""
     on conflict do nothing
 """)
 
+# No provider is named: the index by time alone finds one at once, however many are not due.
+IS_ONE_TO_PREPARE: Final = "exists (select from preparation where next_time <= :now)"
 # Walks the organizations from `after` on, and takes one of each: none can keep the others waiting.
 _TAKE = text(f"""
     with recursive organization as (

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from typing import Final
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -33,6 +34,7 @@ _CLOSE_CHANNELS = text("""
     where g.organization_id = c.organization_id and g.social_account_id = c.account_id
 """)
 
+IS_ONE_CLOSED: Final = "exists (select from provider_quota where closed_until > :now)"
 _CLOSED = text("select provider, closed_until from provider_quota where closed_until > :now")
 
 # Spread, so that they do not all ask at once. A post that is out holds its account itself.

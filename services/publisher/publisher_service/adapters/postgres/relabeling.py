@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -10,7 +11,8 @@ from publisher_service.adapters.postgres.jobs import JOB_COLUMNS, LINE_LABELS, j
 from publisher_service.domain.post_job import PostJob, Reason
 from servicekit.pg.session import Session, Statement
 
-_IS_ONE_RELABELED = Statement("select exists (select from account_gate where relabel)")
+IS_ONE_RELABELED: Final = "exists (select from account_gate where relabel)"
+_IS_ONE_RELABELED = Statement(f"select {IS_ONE_RELABELED}")
 
 # A key-share lock admits other pages and claims, which change no key: the line moves on while it is relabeled.
 _FIND_RELABELED = text("""

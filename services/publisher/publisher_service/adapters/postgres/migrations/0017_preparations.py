@@ -35,6 +35,8 @@ STATEMENTS: tuple[str, ...] = (
     """
     create index preparation_due on preparation (provider, organization_id, next_time) where next_time is not null
     """,
+    # Tells whether any is due.
+    "create index preparation_next on preparation (next_time) where next_time is not null",
     # Tells whether any account has a provider that prepares posts.
     "create index social_account_provider on social_account (provider)",
     # Until then no process sends to the provider: its answers have said that the quota of the application is used up.

@@ -1,0 +1,14 @@
+"""The work that there is seldom to do."""
+
+from enum import StrEnum
+
+
+class Work(StrEnum):
+    RELABEL_LINES = "RELABEL_LINES"
+    RELEASE_DESTINATIONS = "RELEASE_DESTINATIONS"
+    WAKE_PARKED = "WAKE_PARKED"
+    END_HOLDS = "END_HOLDS"
+    FREE_POSTS = "FREE_POSTS"
+    FOLLOW_QUOTAS = "FOLLOW_QUOTAS"
+    PREPARE_POSTS = "PREPARE_POSTS"
+    RECONCILE = "RECONCILE"
