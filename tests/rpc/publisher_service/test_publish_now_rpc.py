@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 Code = grpc.StatusCode
 CONTENT = DraftContent(text="hello").SerializeToString()
+OTHER = DraftContent(text="bye").SerializeToString()
 PAGE = Target(social_account_id="page", channel="facebook")
 AWAY = Target(social_account_id="away", channel="facebook")
 
@@ -122,6 +123,28 @@ async def test_content_that_may_not_be_sent_is_refused(
 
 
 @pytest.mark.usefixtures("page")
+@pytest.mark.parametrize(
+    ("draft", "field"),
+    [
+        (a_draft(content=OTHER, content_digest=hashlib.sha256(OTHER).hexdigest()), "draft.revision"),
+        (a_draft(content=OTHER, content_digest=hashlib.sha256(OTHER).hexdigest(), version=4), "draft.revision"),
+        (a_draft(AWAY), "draft.revision"),
+        (a_draft(PAGE, AWAY, version=4), "draft.revision"),
+        (a_draft(revision=3), "draft.version"),
+        (a_draft(AWAY, revision=3, version=2), "draft.version"),
+    ],
+)
+async def test_a_draft_that_contradicts_what_is_known_is_refused(
+    publisher: PublisherServiceAsyncStub, database: Database, draft: DraftSaved, field: str
+) -> None:
+    await publisher.PublishNow(publishing())
+    before = await jobs_in(database)
+    code, fault = await refusal_of(publisher.PublishNow(publishing(draft)))
+    assert (code, fields_at_fault(fault)) == (Code.INVALID_ARGUMENT, [field])
+    assert await jobs_in(database) == before
+
+
+@pytest.mark.usefixtures("page")
 async def test_the_same_draft_of_another_organization_is_another_draft(publisher: PublisherServiceAsyncStub) -> None:
     await publisher.PublishNow(publishing())
     (result,) = (await publisher.PublishNow(publishing(organization_id="umbrella"))).results
@@ -165,6 +188,11 @@ async def test_a_bad_field_is_named_and_nothing_is_stored(
     code, fault = await refusal_of(publisher.PublishNow(publishing(**changes)))
     assert (code, fields_at_fault(fault)) == (Code.INVALID_ARGUMENT, [field])
     assert await jobs_in(database) == []
+
+
+async def test_content_that_cannot_be_read_is_named_in_plain_words(publisher: PublisherServiceAsyncStub) -> None:
+    _, fault = await refusal_of(publisher.PublishNow(publishing(a_draft(content_digest="0" * 64))))
+    assert fault.message == "draft.content: the content of a DraftSaved does not match its digest"
 
 
 async def test_a_request_without_a_draft_is_refused(publisher: PublisherServiceAsyncStub) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from publisher_service.domain.claim import Claimed
-from servicekit.faults import Refused
+from publisher_service.domain.plan import SavedDraft
+from servicekit.faults import InvalidField, Refused
 from testkit.database_clocks import FrozenDatabaseClock
 from tests.usecase.publisher_service.histories import LEASE, MOST, POLICY, Author
 from tests.usecase.publisher_service.random_provider import RandomAdapter, RandomProvider
@@ -48,6 +49,9 @@ class CalledHistory(StoppedHistory):
         replica = self.dice.choice([self.replica, self.other])
         try:
             (result,) = await replica.publish(draft, not_after=until)
+        except InvalidField:
+            # The text of an older revision, or a target that the draft has lost.
+            return await self._check_contradiction(draft)
         except Refused as refused:
             return self._check_refusal(refused.reason in OF_CONTENT, refused)
         is_held = self.is_held(author.account, *self.ids_of(author))
@@ -64,7 +68,8 @@ class CalledHistory(StoppedHistory):
     async def retry(self, author: Author) -> None:
         job = await self.job_of(author)
         try:
-            retried = await self.replica.retry(job.id)
+            # An account that is refused again at the end stays disconnected until then.
+            retried = await self.replica.retry(job.id, not_after=self.clock.moment + timedelta(minutes=20))
         except Refused as refused:
             is_ended = job.state in ("FAILED", "MISSED")
             return self._check_refusal((refused.reason == "TARGET_REMOVED") == is_ended, refused)
@@ -104,6 +109,12 @@ class CalledHistory(StoppedHistory):
         assert after.run == before[0].run
         assert after.not_after == before[0].not_after or after.state not in WAITING
         assert after.state not in ("PENDING", "SCHEDULED", "CANCELED")
+
+    async def _check_contradiction(self, draft: SavedDraft) -> None:
+        rows = await self.replica.rows("select * from content where draft_id = :id", id=draft.draft_id)
+        (known,) = [(row.revision, row.content_digest, {*row.post_job_ids}) for row in rows]
+        assert known[0] == draft.revision
+        assert known[1:] != (draft.content_digest, {*draft.post_job_ids})
 
     @staticmethod
     def _check_refusal(is_expected: bool, refused: Refused) -> None:

@@ -198,7 +198,8 @@ class PublisherServiceServicer:
         """PublishNow sends targets of a draft at once, with the content in the request. It passes over slot time, send window
         and spacing, but never over approval, a hold, an open attempt, or, unless `over_cap`, a daily cap. Each target has an
         outcome of its own. FAILED_PRECONDITION `NOT_APPROVED`, `CONTENT_WITHDRAWN`, and `REVISION_OUTDATED` when a newer
-        revision is known; INVALID_ARGUMENT when a target is not one of the draft.
+        revision is known; INVALID_ARGUMENT when a target is not one of the draft, or when the revision is known with other
+        content or targets.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

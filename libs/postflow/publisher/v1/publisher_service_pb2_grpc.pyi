@@ -80,7 +80,8 @@ class PublisherServiceStub:
     """PublishNow sends targets of a draft at once, with the content in the request. It passes over slot time, send window
     and spacing, but never over approval, a hold, an open attempt, or, unless `over_cap`, a daily cap. Each target has an
     outcome of its own. FAILED_PRECONDITION `NOT_APPROVED`, `CONTENT_WITHDRAWN`, and `REVISION_OUTDATED` when a newer
-    revision is known; INVALID_ARGUMENT when a target is not one of the draft.
+    revision is known; INVALID_ARGUMENT when a target is not one of the draft, or when the revision is known with other
+    content or targets.
     """
     ExplainPostJob: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.ExplainPostJobRequest, _publisher_service_pb2.ExplainPostJobResponse]
     """ExplainPostJob says what keeps a post back: every check of a send, in the order in which they are made, by the code
@@ -153,7 +154,8 @@ class PublisherServiceAsyncStub(PublisherServiceStub):
     """PublishNow sends targets of a draft at once, with the content in the request. It passes over slot time, send window
     and spacing, but never over approval, a hold, an open attempt, or, unless `over_cap`, a daily cap. Each target has an
     outcome of its own. FAILED_PRECONDITION `NOT_APPROVED`, `CONTENT_WITHDRAWN`, and `REVISION_OUTDATED` when a newer
-    revision is known; INVALID_ARGUMENT when a target is not one of the draft.
+    revision is known; INVALID_ARGUMENT when a target is not one of the draft, or when the revision is known with other
+    content or targets.
     """
     ExplainPostJob: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.ExplainPostJobRequest, _publisher_service_pb2.ExplainPostJobResponse]  # type: ignore[assignment]
     """ExplainPostJob says what keeps a post back: every check of a send, in the order in which they are made, by the code
@@ -283,7 +285,8 @@ class PublisherServiceServicer(metaclass=_abc_1.ABCMeta):
         """PublishNow sends targets of a draft at once, with the content in the request. It passes over slot time, send window
         and spacing, but never over approval, a hold, an open attempt, or, unless `over_cap`, a daily cap. Each target has an
         outcome of its own. FAILED_PRECONDITION `NOT_APPROVED`, `CONTENT_WITHDRAWN`, and `REVISION_OUTDATED` when a newer
-        revision is known; INVALID_ARGUMENT when a target is not one of the draft.
+        revision is known; INVALID_ARGUMENT when a target is not one of the draft, or when the revision is known with other
+        content or targets.
         """
 
     @_abc_1.abstractmethod

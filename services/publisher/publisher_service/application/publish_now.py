@@ -20,7 +20,14 @@ from publisher_service.application.save_drafts import SaveDrafts
 from publisher_service.domain.claim import Command, Verdict, command_of
 from publisher_service.domain.limits import DEFAULTS, LimitDefaults
 from publisher_service.domain.post_job import PostJob, Target
-from publisher_service.domain.publish_now import REFUSING, UrgentPost, UrgentPosts, require_sendable, sent_now
+from publisher_service.domain.publish_now import (
+    REFUSING,
+    UrgentPost,
+    UrgentPosts,
+    require_consistent,
+    require_sendable,
+    sent_now,
+)
 from publisher_service.wire.posts import post_job_changed
 from servicekit.failpoints import declare, failpoint
 from servicekit.pg.database import Transaction
@@ -59,6 +66,14 @@ class PublishNow:
         await require_reconciled(tx)
         key = asked.draft.key
         await lock_contents(tx.connection, [key])
+        known = await read_content(tx.connection, *key)
+        require_consistent(
+            asked.draft,
+            known_version=known.version,
+            known_revision=known.revision,
+            content_digest=known.content_digest,
+            post_job_ids=known.post_job_ids,
+        )
         await self._save_drafts(tx, [asked.draft], now)
         # What is stored may be newer than the request: a draft that has lost its approval, for example.
         content = await read_content(tx.connection, *key)

@@ -1,6 +1,6 @@
 """PublishNow: which posts of a draft are sent at once, and why others are not."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -8,7 +8,7 @@ from typing import Final
 from publisher_service.domain.plan import SavedDraft, local_month
 from publisher_service.domain.post_job import OPEN_ATTEMPT, JobState, PostJob, Target, begun_again, is_readable, moved
 from publisher_service.domain.retry import latest_time
-from servicekit.faults import Refused
+from servicekit.faults import InvalidField, Refused
 
 _PATIENCE = timedelta(hours=1)
 
@@ -44,6 +44,21 @@ class UrgentPost:
 
     job: PostJob
     reason: str = ""
+
+
+def require_consistent(
+    draft: SavedDraft, *, known_version: int, known_revision: int, content_digest: str, post_job_ids: Set[str]
+) -> None:
+    """Refuses a draft that contradicts what is known of it.
+
+    Without this, what is stored would be sent in place of what the request says, or the other way round: an approval
+    and a withdrawal name content by its revision.
+    """
+    is_same = draft.content_digest == content_digest and post_job_ids == {*draft.post_job_ids}
+    if draft.revision == known_revision and not is_same:
+        raise InvalidField("draft.revision", f"revision {known_revision} is known with other content or targets")
+    if draft.revision > known_revision and draft.version <= known_version:
+        raise InvalidField("draft.version", f"version {known_version} is known with revision {known_revision}")
 
 
 def require_sendable(draft: SavedDraft, *, known_revision: int, approved: bool, withdrawn_below: int) -> None:

@@ -65,7 +65,7 @@ def _draft_from(message: drafts_events_pb2.DraftSaved, organization_id: str) -> 
     try:
         draft = saved_draft_from(message)
     except UnreadableMessage as unreadable:
-        raise InvalidField("draft.content", str(unreadable)) from None
+        raise InvalidField("draft.content", unreadable.message) from None
     return replace(draft, organization_id=organization_id, targets=targets)
 
 

@@ -20,7 +20,7 @@ _LOCK_CONTENTS = text("""
     ) as locked
 """)
 _READ_CONTENT = text("""
-    select version, withdrawn_below, revision, post_job_ids, approved from content
+    select version, withdrawn_below, revision, post_job_ids, approved, content_digest from content
     where organization_id = :organization_id and draft_id = :draft_id
 """)
 _ADD_CONTENTS = text("""
@@ -78,6 +78,7 @@ class KnownContent(NamedTuple):
     post_job_ids: frozenset[str] = frozenset()
     # Only `read_content` says so.
     approved: bool = False
+    content_digest: str = ""
 
     def lacks(self, job_id: str, *, since: int) -> bool:
         """Returns whether revision `since`, or a later one, has dropped the target of this post job."""
@@ -109,7 +110,7 @@ async def read_content(connection: AsyncConnection, organization_id: str, draft_
     row = (await connection.execute(_READ_CONTENT, names)).one_or_none()
     if row is None:
         return KnownContent(0, 0, 0)
-    return KnownContent(row.version, row.withdrawn_below, row.revision, frozenset(row.post_job_ids), row.approved)
+    return KnownContent(**row._asdict() | {"post_job_ids": frozenset(row.post_job_ids)})
 
 
 async def save_contents(connection: AsyncConnection, contents: Sequence[SavedDraft]) -> None:
