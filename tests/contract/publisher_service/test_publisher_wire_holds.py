@@ -96,7 +96,9 @@ def test_only_the_organization_is_held_without_an_id(scope: Scope, scope_id: str
 
 
 def test_the_end_of_a_hold_is_shown() -> None:
-    request = pb.PutHoldRequest(hold_id="hold", scope=hold_pb2.HOLD_SCOPE_ORGANIZATION, end_time=timestamp(LATER))
+    request = pb.PutHoldRequest(
+        hold_id="hold", scope=hold_pb2.HOLD_SCOPE_ORGANIZATION, reason="r", end_time=timestamp(LATER)
+    )
     assert wanted_hold_from(request).end_time == LATER
     assert release_hold_response(replace(HOLD, end_time=LATER)).hold.end_time == timestamp(LATER)
     assert not release_hold_response(HOLD).hold.HasField("end_time")

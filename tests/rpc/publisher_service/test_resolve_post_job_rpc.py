@@ -157,6 +157,12 @@ async def test_unknown_jobs_and_other_organizations_are_not_found(
         (not_published(external_id="x"), "outcome"),
         (saying(pb.RESOLVE_OUTCOME_UNSPECIFIED), "outcome"),
         (published(resolver=""), "resolver"),
+        (published(resolver=" \n"), "resolver"),
+        (published(external_url="", external_id=" "), "external_id"),
+        (published(external_url=" "), "external_id"),
+        (published(external_url="javascript:alert(1)"), "external_url"),
+        (published(external_url="example.com/1"), "external_url"),
+        (published(external_url="https://x/1 2"), "external_url"),
         (published(publish_time=datetime(2126, 1, 1, tzinfo=UTC)), "publish_time"),
     ],
 )

@@ -61,7 +61,8 @@ async def test_nobody_leaves_before_it_is_known_what_is_in_question(
     assert (fault.reason, fault.metadata["step"]) == ("RECONCILIATION_OPEN", "JOBS")
 
 
-async def test_who_leaves_must_be_named(admin: "PublisherAdminServiceAsyncStub") -> None:
+@pytest.mark.parametrize("operator", ["", "  "])
+async def test_who_leaves_must_be_named(admin: "PublisherAdminServiceAsyncStub", operator: str) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await admin.LeaveSafeMode(pb.LeaveSafeModeRequest())
+        await admin.LeaveSafeMode(pb.LeaveSafeModeRequest(operator=operator))
     assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT

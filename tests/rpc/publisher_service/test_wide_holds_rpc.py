@@ -150,6 +150,7 @@ async def test_every_filter_pages(every: PublisherServiceAsyncStub) -> None:
     ("request_of", "field"),
     [
         (putting(reason=""), "reason"),
+        (putting(reason=" \t\n"), "reason"),
         (putting(end_time=timestamp(NOW)), "end_time"),
         (putting(scope_id=""), "scope_id"),
         (putting(HOLD_SCOPE_CAMPAIGN, scope_id=""), "scope_id"),
@@ -158,7 +159,17 @@ async def test_every_filter_pages(every: PublisherServiceAsyncStub) -> None:
         (putting(HOLD_SCOPE_ORGANIZATION, scope_id="acme"), "scope_id"),
         (putting(scope_id="a b"), "scope_id"),
     ],
-    ids=["no reason", "past", "no brand", "no campaign", "no provider", "no account", "an organization", "bad id"],
+    ids=[
+        "no reason",
+        "blank reason",
+        "past",
+        "no brand",
+        "no campaign",
+        "no provider",
+        "no account",
+        "an organization",
+        "bad id",
+    ],
 )
 async def test_a_bad_hold_is_refused_and_changes_nothing(
     publisher: PublisherServiceAsyncStub, database: Database, request_of: pb.PutHoldRequest, field: str

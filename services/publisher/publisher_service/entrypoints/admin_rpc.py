@@ -10,6 +10,7 @@ from publisher_service.application.leave_safe_mode import LeaveSafeMode
 from publisher_service.application.read_safe_mode import ReadSafeMode
 from publisher_service.application.replay_post_jobs import ReplayPostJobs
 from publisher_service.wire import safe_modes
+from publisher_service.wire.given_texts import require_words
 from publisher_service.wire.replays import replay_from
 from servicekit.pg.ledger import mutation
 from servicekit.rpc.paging import next_page_token, read_page
@@ -39,4 +40,4 @@ class PublisherAdminServicer(PublisherAdminServiceServicer):
 
     async def LeaveSafeMode(self, request: pb.LeaveSafeModeRequest, context: Context) -> pb.LeaveSafeModeResponse:
         call = mutation(request, pb.LeaveSafeModeResponse, safe_modes.leave_safe_mode_response)
-        return await self._leave(call, request.operator, force=request.force)
+        return await self._leave(call, require_words("operator", request.operator), force=request.force)

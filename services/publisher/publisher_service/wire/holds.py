@@ -6,6 +6,7 @@ from typing import cast
 from postflow.publisher.v1 import hold_pb2
 from postflow.publisher.v1 import publisher_service_pb2 as pb
 from publisher_service.domain.hold import Hold, HoldFilter, Holding, Scope, WantedHold
+from publisher_service.wire.given_texts import require_words
 from servicekit.faults import InvalidField
 from servicekit.timestamps import moment, timestamp
 
@@ -30,7 +31,7 @@ def wanted_hold_from(request: pb.PutHoldRequest) -> WantedHold:
         scope=scope,
         scope_id=request.scope_id,
         revision=request.revision,
-        reason=request.reason,
+        reason=require_words("reason", request.reason),
         holder=request.holder,
         end_time=moment(request.end_time) if request.HasField("end_time") else None,
     )

@@ -11,6 +11,7 @@ from publisher_service.domain.attempt import Attempt
 from publisher_service.domain.post_job import EventKind, JobState, PostJob, expected_time, kind_of
 from publisher_service.domain.resolution import Resolution, Said
 from publisher_service.domain.withdrawal import Withdrawal
+from publisher_service.wire.given_texts import require_web_address, require_words
 from publisher_service.wire.targets import target_message
 from servicekit.faults import InvalidField
 from servicekit.pg.outbox import Announcement
@@ -45,16 +46,16 @@ def states_from(numbers: Sequence[int]) -> tuple[JobState, ...]:
 def resolution_from(request: pb.ResolvePostJobRequest) -> Resolution:
     """Translates what a person says. Raises InvalidField if it contradicts itself."""
     is_out = request.outcome == pb.RESOLVE_OUTCOME_PUBLISHED
-    if is_out and not (request.external_id or request.external_url):
+    if is_out and not (request.external_id.strip() or request.external_url.strip()):
         raise InvalidField("external_id", "must be given, or external_url, for a post that is out")
     if not is_out and (request.external_id or request.external_url or request.HasField("publish_time")):
         raise InvalidField("outcome", "a post that is not out has no identifier, address or time")
     return Resolution(
         outcome=Said.PUBLISHED if is_out else Said.NOT_PUBLISHED,
         external_id=request.external_id,
-        external_url=request.external_url,
+        external_url=require_web_address("external_url", request.external_url),
         publish_time=moment(request.publish_time) if request.HasField("publish_time") else None,
-        resolver=request.resolver,
+        resolver=require_words("resolver", request.resolver),
         note=request.note,
     )
 
