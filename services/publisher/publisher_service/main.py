@@ -283,7 +283,9 @@ def _servicers(parts: Parts) -> Servicers:
             wake_sweep=parts.due_now.set,
             limits=parts.settings.limit_defaults,
         ),
-        put_hold=PutHold(ledger=backbone.ledger, on_changed=parts.wake(Work.RELABEL_LINES)),
+        put_hold=PutHold(
+            ledger=backbone.ledger, providers=parts.providers.names, on_changed=parts.wake(Work.RELABEL_LINES)
+        ),
         read=ReadJobs(backbone.database),
         release_hold=ReleaseHold(ledger=backbone.ledger, on_released=parts.on_hold_ended),
         resolve=ResolvePostJob(ledger=backbone.ledger, outbox=backbone.outbox),

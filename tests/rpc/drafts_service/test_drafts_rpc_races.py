@@ -106,7 +106,7 @@ class Press:
             ),
             list_holds=ReadHolds(self.database),
             publish_now=PublishNow(ledger=ledger, outbox=outbox, save_drafts=self._save, wake_sweep=lambda: None),
-            put_hold=PutHold(ledger=ledger, on_changed=lambda: None),
+            put_hold=PutHold(ledger=ledger, providers=(), on_changed=lambda: None),
             read=ReadJobs(self.database),
             release_hold=ReleaseHold(ledger=ledger, on_released=lambda: None),
             resolve=ResolvePostJob(ledger=ledger, outbox=outbox),

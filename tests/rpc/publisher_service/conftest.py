@@ -106,7 +106,7 @@ async def channel(database: Database, sandbox: Sandbox) -> AsyncIterator[grpc.ai
                 save_drafts=SaveDrafts(outbox, lambda: None),
                 wake_sweep=lambda: None,
             ),
-            put_hold=PutHold(ledger=ledger, on_changed=lambda: None),
+            put_hold=PutHold(ledger=ledger, providers=("elsewhere", "sandbox"), on_changed=lambda: None),
             read=ReadJobs(database),
             release_hold=ReleaseHold(ledger=ledger, on_released=lambda: None),
             resolve=ResolvePostJob(ledger=ledger, outbox=outbox),

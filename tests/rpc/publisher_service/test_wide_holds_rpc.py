@@ -157,6 +157,7 @@ async def test_every_filter_pages(every: PublisherServiceAsyncStub) -> None:
         (putting(HOLD_SCOPE_PROVIDER, scope_id=""), "scope_id"),
         (putting(HOLD_SCOPE_ACCOUNT, scope_id=""), "scope_id"),
         (putting(HOLD_SCOPE_ORGANIZATION, scope_id="acme"), "scope_id"),
+        (putting(HOLD_SCOPE_PROVIDER, scope_id="sandbx"), "scope_id"),
         (putting(scope_id="a b"), "scope_id"),
     ],
     ids=[
@@ -168,6 +169,7 @@ async def test_every_filter_pages(every: PublisherServiceAsyncStub) -> None:
         "no provider",
         "no account",
         "an organization",
+        "unknown provider",
         "bad id",
     ],
 )

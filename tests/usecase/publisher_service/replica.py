@@ -157,7 +157,7 @@ class Replica:
         self.withdraw = WithdrawContent(database)
         self.resolve = ResolvePostJob(ledger=ledger, outbox=outbox)
         self.retry_post_job = RetryPostJob(ledger=ledger, outbox=outbox, wake_sweep=_nothing)
-        self.put_hold = PutHold(ledger=ledger, on_changed=_nothing)
+        self.put_hold = PutHold(ledger=ledger, providers=providers.names, on_changed=_nothing)
         self.release_hold = ReleaseHold(ledger=ledger, on_released=_nothing)
         self.end_holds = EndHolds(database=database, clock=clock, on_ended=_nothing)
         self.free = FreePosts(database=database, clock=clock, outbox=outbox, rate=500, on_freed=_nothing)

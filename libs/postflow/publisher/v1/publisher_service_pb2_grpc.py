@@ -164,7 +164,8 @@ class PublisherServiceServicer:
         """PutHold keeps posts from starting until ReleaseHold. Once it has answered, no attempt begins that the hold covers,
         except those that the response lists. FAILED_PRECONDITION `HOLD_SUPERSEDED` if a newer revision of the hold is
         known; `HOLD_SCOPE_CHANGED` if the hold of this id covers something else. INVALID_ARGUMENT without a reason, or with
-        an end in the past.
+        an end in the past; `UNKNOWN_PROVIDER` lists the known providers. An account, brand or campaign may be unknown: the
+        hold counts once there are posts of it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

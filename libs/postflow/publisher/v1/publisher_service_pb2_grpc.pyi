@@ -63,7 +63,8 @@ class PublisherServiceStub:
     """PutHold keeps posts from starting until ReleaseHold. Once it has answered, no attempt begins that the hold covers,
     except those that the response lists. FAILED_PRECONDITION `HOLD_SUPERSEDED` if a newer revision of the hold is
     known; `HOLD_SCOPE_CHANGED` if the hold of this id covers something else. INVALID_ARGUMENT without a reason, or with
-    an end in the past.
+    an end in the past; `UNKNOWN_PROVIDER` lists the known providers. An account, brand or campaign may be unknown: the
+    hold counts once there are posts of it.
     """
     ReleaseHold: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.ReleaseHoldRequest, _publisher_service_pb2.ReleaseHoldResponse]
     """ReleaseHold ends a hold; posts that no other hold covers go out. NOT_FOUND `HOLD_NOT_FOUND` without a revision;
@@ -137,7 +138,8 @@ class PublisherServiceAsyncStub(PublisherServiceStub):
     """PutHold keeps posts from starting until ReleaseHold. Once it has answered, no attempt begins that the hold covers,
     except those that the response lists. FAILED_PRECONDITION `HOLD_SUPERSEDED` if a newer revision of the hold is
     known; `HOLD_SCOPE_CHANGED` if the hold of this id covers something else. INVALID_ARGUMENT without a reason, or with
-    an end in the past.
+    an end in the past; `UNKNOWN_PROVIDER` lists the known providers. An account, brand or campaign may be unknown: the
+    hold counts once there are posts of it.
     """
     ReleaseHold: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.ReleaseHoldRequest, _publisher_service_pb2.ReleaseHoldResponse]  # type: ignore[assignment]
     """ReleaseHold ends a hold; posts that no other hold covers go out. NOT_FOUND `HOLD_NOT_FOUND` without a revision;
@@ -244,7 +246,8 @@ class PublisherServiceServicer(metaclass=_abc_1.ABCMeta):
         """PutHold keeps posts from starting until ReleaseHold. Once it has answered, no attempt begins that the hold covers,
         except those that the response lists. FAILED_PRECONDITION `HOLD_SUPERSEDED` if a newer revision of the hold is
         known; `HOLD_SCOPE_CHANGED` if the hold of this id covers something else. INVALID_ARGUMENT without a reason, or with
-        an end in the past.
+        an end in the past; `UNKNOWN_PROVIDER` lists the known providers. An account, brand or campaign may be unknown: the
+        hold counts once there are posts of it.
         """
 
     @_abc_1.abstractmethod

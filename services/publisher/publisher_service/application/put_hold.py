@@ -1,7 +1,7 @@
 """PutHold: keeps posts from starting; after the answer, none starts but those that the answer lists."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from typing import TypeVar
@@ -18,6 +18,7 @@ from publisher_service.adapters.postgres.holds import (
 from publisher_service.adapters.postgres.wide_holds import lock_wide_holds, wide_in_flight
 from publisher_service.domain.hold import Hold, Holding, Scope, WantedHold, put
 from servicekit.failpoints import declare, failpoint
+from servicekit.faults import InvalidField
 from servicekit.pg.database import Transaction
 from servicekit.pg.ledger import Call, RequestLedger
 
@@ -31,9 +32,10 @@ _log = logging.getLogger(__name__)
 
 
 class PutHold:
-    def __init__(self, *, ledger: RequestLedger, on_changed: Callable[[], None]) -> None:
-        """`on_changed` is called when posts in line have to show another reason."""
+    def __init__(self, *, ledger: RequestLedger, providers: Sequence[str], on_changed: Callable[[], None]) -> None:
+        """`providers` are the known ones; `on_changed` is called when posts in line have to show another reason."""
         self._ledger = ledger
+        self._providers = providers
         self._on_changed = on_changed
 
     async def __call__(self, call: Call[Holding, R], wanted: WantedHold) -> R:
@@ -42,6 +44,7 @@ class PutHold:
         return answer
 
     async def _put(self, tx: Transaction, now: datetime, wanted: WantedHold) -> Holding:
+        self._require_provider(wanted)
         known = await lock_hold(tx.connection, (wanted.organization_id, wanted.id), now=now)
         hold = put(known, wanted, now=now)
         is_new = hold is not known
@@ -51,6 +54,12 @@ class PutHold:
             tx.before_commit(partial(raise_hold_epoch, tx.connection))
             tx.after_commit(partial(_report, hold, count))
         return Holding(hold=hold, in_flight=in_flight, in_flight_count=count)
+
+    def _require_provider(self, wanted: WantedHold) -> None:
+        """Refuses a hold of a misspelled provider, which would hold nothing while everybody relies on it."""
+        if wanted.scope is Scope.PROVIDER and wanted.scope_id not in self._providers:
+            known = ", ".join(self._providers)
+            raise InvalidField("scope_id", f"unknown provider; the known ones are {known}", reason="UNKNOWN_PROVIDER")
 
     async def _hold_account(self, tx: Transaction, hold: Hold, is_new: bool, now: datetime) -> _InFlight:
         """Stores the hold under the lock of the account's gate, which every claim needs.
