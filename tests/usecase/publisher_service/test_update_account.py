@@ -155,6 +155,16 @@ async def test_the_default_may_be_below_what_is_used_too(outreach: Outreach) -> 
     assert (await update(outreach.replica, caps={}, lower=True)).daily_caps == {}
 
 
+@pytest.mark.parametrize("time_zone", ["UTC", "Asia/Tokyo"])
+async def test_a_cap_below_what_is_used_is_refused_after_a_schedule_change(outreach: Outreach, time_zone: str) -> None:
+    await send(outreach, 3)
+    await outreach.follow(time_zone=time_zone)
+    with pytest.raises(Refused) as refused:
+        await update(outreach.replica, caps={Action.EMAIL: 2})
+    assert (refused.value.reason, refused.value.metadata["used"]) == ("CAP_BELOW_USED", "3")
+    assert (await update(outreach.replica, caps={Action.EMAIL: 3})).daily_caps == {Action.EMAIL: 3}
+
+
 async def test_concurrent_changes_each_take_a_version(outreach: Outreach) -> None:
     async with asyncio.TaskGroup() as group:
         for number in range(12):

@@ -6,7 +6,12 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from channels import Action
-from publisher_service.adapters.postgres.account_caps import reserve_earlier_posts, save_caps, used_today
+from publisher_service.adapters.postgres.account_caps import (
+    reserve_earlier_posts,
+    save_caps,
+    uncounted,
+    used_today,
+)
 from publisher_service.adapters.postgres.accounts import lock_account, save_account
 from publisher_service.adapters.postgres.holds import lock_gate
 from publisher_service.adapters.postgres.jobs import find_job_of_channels
@@ -90,9 +95,12 @@ class UpdateAccount:
         key = (account.organization_id, account.id)
         differ = [each for each in Action if known.daily_caps.get(each) != account.daily_caps.get(each)]
         await save_caps(tx.connection, key, account.daily_caps, changed=differ, now=now)
+        days = await uncounted(tx.connection, key, differ)
         if Action.POST in account.daily_caps and Action.POST not in known.daily_caps:
             await reserve_earlier_posts(tx.connection, key, since=now - _LONGEST_DAY)
-            await begin_days(tx.connection, {key: now}, {key: {Action.POST}})
+            days.add(Action.POST)
+        if days:
+            await begin_days(tx.connection, {key: now}, {key: days})
         if not allow_below_used:
             caps = {**self._defaults.caps, **account.daily_caps}
             wanted = {each: caps[each] for each in differ if each in caps}

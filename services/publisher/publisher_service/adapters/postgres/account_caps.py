@@ -27,6 +27,11 @@ _USED = text("""
     select action, used from account_action
     where organization_id = :organization_id and social_account_id = :id and day_start <= :now and day_end > :now
 """)
+_UNCOUNTED = text("""
+    select action from account_action
+    where organization_id = :organization_id and social_account_id = :id and day_start is null
+        and action = any(cast(:actions as text[]))
+""")
 _RESET = text("""
     update account_action set cap = null
     where organization_id = :organization_id and social_account_id = :id and action <> all (cast(:actions as text[]))
@@ -94,6 +99,12 @@ async def used_today(connection: AsyncConnection, account: Key, *, now: datetime
     """Returns how much of each cap is used; the gate of the account is locked, so that nothing is being reserved."""
     rows = await connection.execute(_USED, _names(account) | {"now": now})
     return {row.action: row.used for row in rows}
+
+
+async def uncounted(connection: AsyncConnection, account: Key, actions: Iterable[Action]) -> set[Action]:
+    """Returns those of the actions whose day is not known: a change of the schedule has it computed again."""
+    names = _names(account) | {"actions": sorted(actions)}
+    return {Action(action) for action in (await connection.execute(_UNCOUNTED, names)).scalars()}
 
 
 async def save_caps(
