@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from publisher_service.domain.claim import command_of
-from publisher_service.domain.post_job import OPEN_ATTEMPT, WITH_NEXT_ACTION, JobState, PostJob
+from publisher_service.domain.limits import PARKING
+from publisher_service.domain.post_job import OPEN_ATTEMPT, TIMED, WITH_NEXT_ACTION, JobState, PostJob, Reason
 from publisher_service.domain.restored import (
     is_news,
     may_have_been_sent,
@@ -37,6 +38,21 @@ def test_what_may_be_out_is_never_taken_over_as_unsent(job: PostJob, seen: PostJ
     after = taken_over(job, seen, now=NOW)
     assert after.in_doubt
     assert after.state in (JobState.UNKNOWN, JobState.NEEDS_ATTENTION)
+
+
+@pytest.mark.parametrize("reason", [*PARKING.values(), Reason.SEND_WINDOW, Reason.MEDIA, Reason.CONTENT_PENDING, "NEW"])
+@given(job=jobs(*UNSENT), seen=jobs(JobState.WAITING))
+def test_what_waited_for_an_event_is_looked_at_at_once(reason: str, job: PostJob, seen: PostJob) -> None:
+    after = taken_over(job, replace(seen, state_reason=reason), now=NOW)
+    assert (after.state, after.state_reason, after.next_action_time) == (JobState.READY, "", NOW)
+
+
+@pytest.mark.parametrize("reason", sorted(TIMED))
+@given(job=jobs(*UNSENT), seen=jobs(JobState.WAITING))
+def test_what_waited_for_a_time_goes_on_waiting(reason: str, job: PostJob, seen: PostJob) -> None:
+    after = taken_over(job, replace(seen, state_reason=reason), now=NOW)
+    assert (after.state, after.state_reason) == (JobState.WAITING, reason)
+    assert after.next_action_time == seen.next_action_time
 
 
 @given(job=jobs(), seen=jobs())

@@ -101,7 +101,7 @@ OPEN_ATTEMPT = frozenset({JobState.SENDING, JobState.UNKNOWN})
 NOT_STARTED = frozenset({JobState.PENDING, JobState.SCHEDULED, JobState.READY, JobState.WAITING, JobState.BLOCKED})
 
 # Waits that end with the next action. One for a limit ends earlier: its next action is at the latest time of the post.
-_TIMED = frozenset({Reason.RETRY, Reason.RATE_LIMITED, Reason.CREDENTIALS_UNREADABLE})
+TIMED = frozenset({Reason.RETRY, Reason.RATE_LIMITED, Reason.CREDENTIALS_UNREADABLE})
 
 # A transition may lead back to the same state: a wait is released, a time changes, a look is repeated.
 _BEFORE_THE_SEND = frozenset(
@@ -309,7 +309,7 @@ def expected_time(job: PostJob) -> datetime | None:
     """Returns the earliest time at which a job that waits may go out, as far as that is known."""
     if job.state is not JobState.WAITING:
         return None
-    return job.next_action_time if job.state_reason in _TIMED else job.expected_time
+    return job.next_action_time if job.state_reason in TIMED else job.expected_time
 
 
 def state_from(text: str) -> str:

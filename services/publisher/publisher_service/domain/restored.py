@@ -8,6 +8,7 @@ from publisher_service.domain.doubt import unknown
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import (
     ENDED_RUN,
+    TIMED,
     WITH_NEXT_ACTION,
     JobState,
     PostJob,
@@ -20,8 +21,6 @@ from publisher_service.domain.safe_mode import SafeMode
 VERSION_LEAP = 1 << 20
 
 _MAY_BE_SENT = frozenset({JobState.PENDING, JobState.SCHEDULED, JobState.READY, JobState.WAITING, JobState.BLOCKED})
-# Waits that an event ends, not a time: the restored database does not know where they wait for it.
-_UNTIMED = frozenset({"CONTENT_PENDING", "MEDIA", "SEND_WINDOW", "DAILY_CAP", "SPACING"})
 _ATTEMPTED = frozenset({JobState.SENDING, JobState.UNKNOWN, JobState.NEEDS_ATTENTION, JobState.PUBLISHED})
 
 
@@ -75,7 +74,8 @@ def _state_of(seen: PostJob) -> str:
     """Returns the state of the job as it was announced; the claim says again why it is not sent."""
     if seen.state is JobState.SENDING:
         return JobState.UNKNOWN
-    is_kept_back = seen.state is JobState.WAITING and seen.state_reason in _UNTIMED
+    # A wait that an event ends, not a time: the restored database does not know where it waits for that.
+    is_kept_back = seen.state is JobState.WAITING and seen.state_reason not in TIMED
     return JobState.READY if seen.state is JobState.BLOCKED or is_kept_back else seen.state
 
 
