@@ -1,6 +1,7 @@
 """Calls of a provider end in time with a value that can be stored, even if its adapter misbehaves."""
 
 import asyncio
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -8,10 +9,21 @@ import pytest
 
 from publisher_service.adapters.providers.adapter import CredentialsRefused, Limits, Post, Proof, ProviderDown
 from publisher_service.adapters.providers.provider import Providers
-from publisher_service.domain.outcome import Absent, Accepted, Ambiguous, Found, NoProof, RateLimited, Rejected
+from publisher_service.domain.outcome import (
+    Absent,
+    Accepted,
+    Ambiguous,
+    AuthRefused,
+    Found,
+    NoProof,
+    Outcome,
+    RateLimited,
+    Rejected,
+)
 from servicekit.clock import SystemClock
 
 POST = Post(external_account_id="e", access_token="t", channel="c", destination="", text="x", idempotency_key="k")
+SECRET = "EAAB-0123456789"
 NAIVE = datetime(2026, 3, 2, 9, 0)
 
 
@@ -104,6 +116,37 @@ async def test_text_that_cannot_be_stored_is_replaced_and_cut() -> None:
     seen = await provider(Rejected(reason="R\0", message="\udc00" + "m" * 5000)).send(POST)
     assert (seen.reason, len(seen.message)) == ("R\ufffd", 2000)
     assert seen.message.startswith("\ufffd")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Rejected(reason=f"BAD_{SECRET}", message=f"no {SECRET}, {SECRET}"),
+        AuthRefused(message="m" * 1996 + SECRET),
+        Accepted(external_id="x", external_url=f"https://x/1?token={SECRET}"),
+        Ambiguous(reason="R", message=SECRET),
+        RateLimited(message=SECRET, retry_after=timedelta(seconds=1)),
+    ],
+    ids=lambda answer: type(answer).__name__,
+)
+async def test_a_token_that_the_provider_repeats_is_not_passed_on(answer: Outcome) -> None:
+    seen = repr(await provider(answer).send(replace(POST, access_token=SECRET)))
+    assert "***" in seen
+    assert SECRET[:4] not in seen
+
+
+async def test_no_look_and_no_check_passes_a_token_on() -> None:
+    post = replace(POST, access_token=SECRET)
+    assert await provider(NoProof(message=f"no {SECRET}")).look(post) == NoProof(message="no ***")
+    with pytest.raises(CredentialsRefused, match=r"^no \*\*\*$"):
+        await provider(CredentialsRefused(f"no {SECRET}")).verify("e", SECRET)
+
+
+async def test_the_name_of_a_post_is_kept_as_it_is() -> None:
+    named = Accepted(external_id=f"x-{SECRET}", external_url="u")
+    assert await provider(named).send(replace(POST, access_token=SECRET)) == named
+    short = Rejected(reason="R", message="a text")
+    assert await provider(short).send(replace(POST, access_token="t")) == short
 
 
 @pytest.mark.parametrize(("said", "kept"), [(-5, 1), (0, 1), (7, 7), (10**6, 86_400)])

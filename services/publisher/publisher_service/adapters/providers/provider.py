@@ -22,7 +22,7 @@ from publisher_service.adapters.providers.adapter import (
     Proof,
     ProviderDown,
 )
-from publisher_service.adapters.providers.texts import is_name, storable
+from publisher_service.adapters.providers.texts import is_name, storable, without_secret
 from publisher_service.adapters.providers.time_limit import TimeLimit
 from publisher_service.domain.outcome import (
     FINDINGS,
@@ -102,9 +102,9 @@ class Provider:
         started = self._clock.monotonic()
         try:
             await self._in_time(self._adapter.verify(external_account_id, access_token))
-        except CredentialsRefused:
+        except CredentialsRefused as refusal:
             self._took(started, "verify", "refused")
-            raise
+            raise CredentialsRefused(without_secret(str(refusal), access_token)) from None
         except ProviderDown:
             self._took(started, "verify", "away")
             raise
@@ -118,7 +118,7 @@ class Provider:
         """Makes one request. A failure of the adapter is Ambiguous: it may have sent."""
         started = self._clock.monotonic()
         try:
-            outcome = _sound_outcome(await self._in_time(self._adapter.send(post)))
+            outcome = _sound_outcome(await self._in_time(self._adapter.send(post)), post.access_token)
         except Exception as error:  # noqa: BLE001 - a failed adapter may have sent: that is an outcome
             self._failed("send", error)
             outcome = Ambiguous(reason=_FAILED, message=f"the adapter failed with {type(error).__name__}")
@@ -129,7 +129,7 @@ class Provider:
         """Looks a post up. A failure of the adapter proves nothing."""
         started = self._clock.monotonic()
         try:
-            finding = _sound_finding(await self._in_time(self._adapter.look(post)))
+            finding = _sound_finding(await self._in_time(self._adapter.look(post)), post.access_token)
         except Exception as error:  # noqa: BLE001 - a failed adapter has proven nothing
             self._failed("look", error)
             finding = NoProof(message=f"the adapter failed with {type(error).__name__}")
@@ -142,7 +142,7 @@ class Provider:
         started = self._clock.monotonic()
         try:
             call = adapter.check(post) if post.handle else adapter.prepare(post)
-            found = _sound_preparing(await self._in_time(call))
+            found = _sound_preparing(await self._in_time(call), post.access_token)
         except Exception as error:  # noqa: BLE001 - a failed adapter has prepared nothing that is known
             self._failed("prepare", error)
             found = Delayed(message=f"the adapter failed with {type(error).__name__}")
@@ -193,23 +193,23 @@ class _Nonsense(Exception):
     """An adapter broke its contract: it returned no outcome, or cancelled its own call."""
 
 
-def _sound_outcome(outcome: object) -> Outcome:
+def _sound_outcome(outcome: object, token: str) -> Outcome:
     if not isinstance(outcome, OUTCOMES) or type(outcome) not in OUTCOMES:
         raise _Nonsense(f"not an outcome: {type(outcome).__name__}")
     if isinstance(outcome, Accepted):
-        return _named(outcome)
+        return _named(outcome, token)
     if isinstance(outcome, RateLimited):
         outcome = replace(outcome, retry_after=min(max(outcome.retry_after, _SHORTEST_WAIT), _LONGEST_WAIT))
-    return _storable(outcome)
+    return _storable(outcome, token)
 
 
-def _sound_finding(finding: object) -> Finding:
+def _sound_finding(finding: object, token: str) -> Finding:
     if not isinstance(finding, FINDINGS) or type(finding) not in FINDINGS:
         raise _Nonsense(f"not a finding: {type(finding).__name__}")
-    return _named(finding) if isinstance(finding, Found) else _storable(finding)
+    return _named(finding, token) if isinstance(finding, Found) else _storable(finding, token)
 
 
-def _sound_preparing(preparing: object) -> Preparing:
+def _sound_preparing(preparing: object, token: str) -> Preparing:
     if not isinstance(preparing, PREPARING) or type(preparing) not in PREPARING:
         raise _Nonsense(f"not a preparation: {type(preparing).__name__}")
     if isinstance(preparing, Processing | Ready) and not is_name(preparing.handle):
@@ -217,35 +217,37 @@ def _sound_preparing(preparing: object) -> Preparing:
     if isinstance(preparing, Delayed) and preparing.retry_after is not None:
         wait = min(max(preparing.retry_after, _SHORTEST_WAIT), _LONGEST_WAIT)
         preparing = replace(preparing, retry_after=wait)
-    return _storable(preparing)
+    return _storable(preparing, token)
 
 
 Evidence = TypeVar("Evidence", Accepted, Found)
 
 
-def _named(proof: Evidence) -> Evidence:
+def _named(proof: Evidence, token: str) -> Evidence:
     """Returns the proof with storable texts. A name that cannot be stored unchanged proves nothing."""
     if not is_name(proof.external_id):
         raise _Nonsense("the post has no name that can be kept")
     if proof.publish_time is not None and proof.publish_time.tzinfo is None:
         proof = replace(proof, publish_time=None)
-    return _storable(proof)
+    return _storable(proof, token)
 
 
 Value = TypeVar("Value")
 
 
-# The fields of each outcome, finding and preparation that hold text.
+# The fields of each outcome, finding and preparation that hold text; names are kept as they are, or not at all.
+_NAMES: Final = frozenset({"external_id", "handle"})
 _TEXTS: Final = {
-    kind: tuple(field.name for field in fields(kind) if field.type is str)
+    kind: tuple(field.name for field in fields(kind) if field.type is str and field.name not in _NAMES)
     for kind in {*OUTCOMES, *FINDINGS, *PREPARING}
 }
 
 
-def _storable(value: Value) -> Value:
+def _storable(value: Value, token: str) -> Value:
+    """Returns the value with texts as they may be stored, logged and shown: a provider may repeat the token."""
     changes: dict[str, str] = {}
     for name in _TEXTS[type(value)]:
         text = getattr(value, name)
-        if (kept := storable(text)[:_LONGEST_TEXT]) != text:
+        if (kept := without_secret(storable(text), token)[:_LONGEST_TEXT]) != text:
             changes[name] = kept
     return replace(value, **changes) if changes else value  # type: ignore[type-var]

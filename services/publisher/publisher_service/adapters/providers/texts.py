@@ -1,6 +1,8 @@
 """Texts of providers, as far as they can be stored."""
 
 LONGEST_NAME = 1000
+# A shorter one is no secret, and may be part of any word.
+_SHORTEST_SECRET = 8
 
 
 def storable(text: str) -> str:
@@ -13,3 +15,8 @@ def storable(text: str) -> str:
 def is_name(text: str) -> bool:
     """Returns whether the text can be stored unchanged as the name of a post: any other name proves nothing."""
     return 0 < len(text) <= LONGEST_NAME and storable(text) == text
+
+
+def without_secret(text: str, secret: str) -> str:
+    """Returns the text with stars in place of the secret."""
+    return text.replace(secret, "***") if len(secret) >= _SHORTEST_SECRET else text
