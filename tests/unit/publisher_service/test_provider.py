@@ -15,8 +15,10 @@ from publisher_service.domain.outcome import (
     Ambiguous,
     AuthRefused,
     Found,
+    Level,
     NoProof,
     Outcome,
+    Quota,
     RateLimited,
     Rejected,
 )
@@ -153,6 +155,23 @@ async def test_the_name_of_a_post_is_kept_as_it_is() -> None:
 async def test_a_requested_wait_is_bounded(said: int, kept: int) -> None:
     seen = await provider(RateLimited(message="m", retry_after=timedelta(seconds=said))).send(POST)
     assert seen.retry_after == timedelta(seconds=kept)
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [(timedelta.min, timedelta(0)), (timedelta(hours=1), timedelta(hours=1)), (timedelta.max, timedelta(hours=24))],
+)
+@pytest.mark.parametrize(
+    "answer",
+    [Accepted(external_id="x", external_url="u"), RateLimited(message="m", retry_after=timedelta(seconds=7))],
+    ids=lambda answer: type(answer).__name__,
+)
+async def test_the_wait_for_a_quota_is_bounded(
+    answer: Accepted | RateLimited, said: timedelta, kept: timedelta
+) -> None:
+    first, second = (Quota(level=Level.CHANNEL, remaining=0, reset_after=wait) for wait in (said, kept))
+    seen = await provider(replace(answer, quotas=[first, second])).send(POST)
+    assert seen == replace(answer, quotas=(second, second))
 
 
 async def test_a_publish_time_without_a_zone_is_dropped() -> None:

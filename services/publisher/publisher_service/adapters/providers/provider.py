@@ -33,6 +33,7 @@ from publisher_service.domain.outcome import (
     Found,
     NoProof,
     Outcome,
+    Quota,
     RateLimited,
     label,
 )
@@ -196,11 +197,18 @@ class _Nonsense(Exception):
 def _sound_outcome(outcome: object, token: str) -> Outcome:
     if not isinstance(outcome, OUTCOMES) or type(outcome) not in OUTCOMES:
         raise _Nonsense(f"not an outcome: {type(outcome).__name__}")
+    if isinstance(outcome, Accepted | RateLimited) and outcome.quotas:
+        outcome = replace(outcome, quotas=tuple(map(_bounded, outcome.quotas)))
     if isinstance(outcome, Accepted):
         return _named(outcome, token)
     if isinstance(outcome, RateLimited):
         outcome = replace(outcome, retry_after=min(max(outcome.retry_after, _SHORTEST_WAIT), _LONGEST_WAIT))
     return _storable(outcome, token)
+
+
+def _bounded(quota: Quota) -> Quota:
+    """Returns the quota with a wait that can be added to a time. After the longest one, an answer says it again."""
+    return replace(quota, reset_after=min(max(quota.reset_after, timedelta(0)), _LONGEST_WAIT))
 
 
 def _sound_finding(finding: object, token: str) -> Finding:
