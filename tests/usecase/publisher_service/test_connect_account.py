@@ -1,10 +1,16 @@
 """A connection stores sealed credentials and opens the line of its account."""
 
-import pytest
+import asyncio
 
+import pytest
+from sqlalchemy import text
+
+from publisher_service.adapters.postgres.accounts import lock_account
+from publisher_service.adapters.postgres.holds import lock_gate
 from publisher_service.adapters.vault import key_id_of
 from publisher_service.domain.account import AccountState
 from servicekit.faults import Refused
+from testkit.eventually import eventually
 from tests.usecase.publisher_service.replica import Replica, a_command
 
 
@@ -47,3 +53,16 @@ async def test_an_account_of_another_provider_is_not_taken_over(replica: Replica
         await replica.connect("page")
     assert refused.value.reason == "PROVIDER_CHANGED"
     assert refused.value.metadata == {"social_account_id": "page", "provider": "elsewhere"}
+
+
+async def test_a_connection_does_not_deadlock_with_a_settlement(replica: Replica) -> None:
+    await replica.connect("page")
+    waiting = "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    async with asyncio.TaskGroup() as group, replica.database.transaction() as tx:
+        # As a settlement does whose credentials were refused.
+        await lock_gate(tx.connection, ("acme", "page"))
+        connecting = group.create_task(replica.connect("page", token="another"))
+        await eventually(lambda: replica.rows(waiting))
+        await tx.connection.execute(text("set local lock_timeout = '100ms'"))
+        assert await lock_account(tx.connection, "acme", "page") is not None
+    assert (await connecting).version == 2

@@ -6,7 +6,8 @@ from datetime import datetime
 from typing import TypeVar
 
 from publisher_service.adapters.postgres.accounts import insert_account, lock_account, save_account
-from publisher_service.adapters.postgres.gates import set_connection
+from publisher_service.adapters.postgres.gates import add_gates, set_connection
+from publisher_service.adapters.postgres.holds import lock_gate
 from publisher_service.adapters.providers.adapter import CredentialsRefused, ProviderDown
 from publisher_service.adapters.providers.provider import Provider, Providers
 from publisher_service.adapters.vault import Vault
@@ -80,7 +81,12 @@ class ConnectAccount:
         return provider
 
     async def _store(self, tx: Transaction, now: datetime, wanted: Connection) -> SocialAccount:
-        account = await self._put(tx, wanted, wanted.account_id or self._ids.new(), now)
+        account_id = wanted.account_id or self._ids.new()
+        # Before the account, as in a settlement: in the other order the two would deadlock.
+        gate = (wanted.organization_id, account_id)
+        await add_gates(tx.connection, [gate])
+        await lock_gate(tx.connection, gate)
+        account = await self._put(tx, wanted, account_id, now)
         await set_connection(
             tx.connection, account.organization_id, account.id, provider=account.provider, connected=True, now=now
         )
