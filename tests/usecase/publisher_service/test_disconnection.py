@@ -1,10 +1,20 @@
 """Refused credentials disconnect their account, unless it has others by now."""
 
-import pytest
+import asyncio
 
+import pytest
+from sqlalchemy import text
+
+from publisher_service.adapters.postgres.accounts import lock_account
+from publisher_service.adapters.postgres.holds import lock_gate
+from publisher_service.application.disconnection import disconnect
 from publisher_service.domain.outcome import (
     AuthRefused,
 )
+from servicekit.ids import Uuid7Source
+from servicekit.pg.database import Transaction
+from servicekit.pg.outbox import Outbox
+from testkit.eventually import eventually
 from tests.usecase.publisher_service.replica import Replica, a_command, a_sent, claims_in
 from tests.usecase.publisher_service.rig import Start
 
@@ -41,6 +51,28 @@ async def test_a_disconnection_is_one_log_line(replica: Replica, caplog: pytest.
     (line,) = [each for each in caplog.records if each.getMessage() == "account disconnected"]
     said = {key: line.__dict__[key] for key in ("organization_id", "social_account_id", "error")}
     assert said == {"organization_id": "acme", "social_account_id": f"page-{name}", "error": "token revoked"}
+
+
+async def test_a_look_that_disconnects_does_not_deadlock_with_a_call(replica: Replica) -> None:
+    await replica.connect("page")
+    (row,) = await replica.rows("select credentials from social_account")
+    outbox = Outbox(Uuid7Source(), lambda rows: None)
+    waiting = "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+
+    async def look(tx: Transaction) -> None:
+        now = await replica.clock.now(tx)
+        message = "token revoked"
+        await disconnect(tx, outbox, ("acme", "page"), credentials=row.credentials, error_message=message, now=now)
+
+    async with asyncio.TaskGroup() as group, replica.database.transaction() as tx:
+        # As UpdateAccount does.
+        await lock_gate(tx.connection, ("acme", "page"))
+        group.create_task(replica.database.run(look))
+        await eventually(lambda: replica.rows(waiting))
+        await tx.connection.execute(text("set local lock_timeout = '100ms'"))
+        assert await lock_account(tx.connection, "acme", "page") is not None
+    (account,) = await replica.rows("select state from social_account")
+    assert account.state == "DISCONNECTED"
 
 
 async def test_a_new_connection_releases_the_post_of_a_disconnected_account(start: Start) -> None:

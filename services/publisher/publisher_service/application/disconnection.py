@@ -6,6 +6,7 @@ from functools import partial
 
 from publisher_service.adapters.postgres.accounts import credentials_of, lock_account, save_account
 from publisher_service.adapters.postgres.gates import set_connection
+from publisher_service.adapters.postgres.holds import lock_gate
 from publisher_service.domain.account import AccountReason, AccountState, SocialAccount, disconnected
 from publisher_service.wire.accounts import account_disconnected
 from servicekit.pg.database import Transaction
@@ -25,6 +26,8 @@ async def disconnect(
 ) -> None:
     """Disconnects the account, unless it has other credentials by now than the refused ones."""
     organization_id, account_id = account_key
+    # Before the account, as everywhere; a settlement has it already, a look and a preparation do not.
+    await lock_gate(tx.connection, account_key)
     account = await lock_account(tx.connection, organization_id, account_id)
     if account is None or account.state == AccountState.DISCONNECTED:
         return
