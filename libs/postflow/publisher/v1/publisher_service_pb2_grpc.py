@@ -234,7 +234,8 @@ class PublisherServiceServicer:
 
     def UpdateDestination(self, request, context):
         """UpdateDestination activates or deactivates a destination. Activating it forgets its failures and releases the posts
-        that wait for it. NOT_FOUND `DESTINATION_NOT_FOUND`; ABORTED `ETAG_MISMATCH`.
+        that wait for it. One that is deactivated need not be known, but its account. NOT_FOUND `DESTINATION_NOT_FOUND`,
+        `ACCOUNT_NOT_FOUND`; ABORTED `ETAG_MISMATCH`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -100,7 +100,8 @@ class PublisherServiceStub:
     """
     UpdateDestination: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.UpdateDestinationRequest, _publisher_service_pb2.UpdateDestinationResponse]
     """UpdateDestination activates or deactivates a destination. Activating it forgets its failures and releases the posts
-    that wait for it. NOT_FOUND `DESTINATION_NOT_FOUND`; ABORTED `ETAG_MISMATCH`.
+    that wait for it. One that is deactivated need not be known, but its account. NOT_FOUND `DESTINATION_NOT_FOUND`,
+    `ACCOUNT_NOT_FOUND`; ABORTED `ETAG_MISMATCH`.
     """
 
 @_typing.type_check_only
@@ -175,7 +176,8 @@ class PublisherServiceAsyncStub(PublisherServiceStub):
     """
     UpdateDestination: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.UpdateDestinationRequest, _publisher_service_pb2.UpdateDestinationResponse]  # type: ignore[assignment]
     """UpdateDestination activates or deactivates a destination. Activating it forgets its failures and releases the posts
-    that wait for it. NOT_FOUND `DESTINATION_NOT_FOUND`; ABORTED `ETAG_MISMATCH`.
+    that wait for it. One that is deactivated need not be known, but its account. NOT_FOUND `DESTINATION_NOT_FOUND`,
+    `ACCOUNT_NOT_FOUND`; ABORTED `ETAG_MISMATCH`.
     """
 
 class PublisherServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -331,7 +333,8 @@ class PublisherServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_publisher_service_pb2.UpdateDestinationResponse, _abc.Awaitable[_publisher_service_pb2.UpdateDestinationResponse]]:
         """UpdateDestination activates or deactivates a destination. Activating it forgets its failures and releases the posts
-        that wait for it. NOT_FOUND `DESTINATION_NOT_FOUND`; ABORTED `ETAG_MISMATCH`.
+        that wait for it. One that is deactivated need not be known, but its account. NOT_FOUND `DESTINATION_NOT_FOUND`,
+        `ACCOUNT_NOT_FOUND`; ABORTED `ETAG_MISMATCH`.
         """
 
 def add_PublisherServiceServicer_to_server(servicer: PublisherServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
