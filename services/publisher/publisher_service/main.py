@@ -73,7 +73,7 @@ from publisher_service.entrypoints.events import (
     schedule_routes,
 )
 from publisher_service.entrypoints.loops import loops
-from publisher_service.entrypoints.rpc import PublisherServicer, SocialAccountServicer
+from publisher_service.entrypoints.rpc import SIZES, PublisherServicer, SocialAccountServicer
 from publisher_service.parts import Parts
 from publisher_service.settings import Settings
 from servicekit.backbone import Backbone
@@ -117,6 +117,7 @@ async def compose(settings: Settings) -> Process:
             *_loops(parts, pipeline, look_ups, count_jobs, _reconcile(parts, events, schedules)),
         ],
         closers={"providers": parts.close_providers},
+        sizes=SIZES,
     )
 
 

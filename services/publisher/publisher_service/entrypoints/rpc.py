@@ -43,9 +43,23 @@ from publisher_service.wire import (
     watching,
 )
 from servicekit.pg.ledger import mutation
+from servicekit.rpc import MAX_SENT_BYTES, Sizes
 from servicekit.rpc.paging import next_page_token, read_page, read_resume_token, resume_token
 
 Context = grpc.aio.ServicerContext[Any, Any]
+
+_OF_POSTS = "postflow.publisher.v1.PublisherService"
+_MANY_TEXTS = (
+    f"{_OF_POSTS}/CancelPostJobs",
+    f"{_OF_POSTS}/GetPostJob",
+    f"{_OF_POSTS}/ListDestinations",
+    f"{_OF_POSTS}/ListHolds",
+    f"{_OF_POSTS}/ListPostJobs",
+    f"{_OF_POSTS}/PublishNow",
+    "postflow.publisher.v1.SocialAccountService/ListAccounts",
+)
+SIZES = {method: Sizes(answer=MAX_SENT_BYTES) for method in _MANY_TEXTS}
+"""Each post, attempt, account and destination may have an error of 2,000 characters, and a change is made by then."""
 
 
 class PublisherServicer(PublisherServiceServicer):
