@@ -93,11 +93,32 @@ async def test_a_look_reads_no_more_posts_than_come_back(full: Database) -> None
         explaining.check(20)
 
 
+@pytest.mark.parametrize("small", ["aaa", "zzz"])
+async def test_limits_that_end_together_keep_no_other_organization_waiting(outreach: Outreach, small: str) -> None:
+    line = "insert into parked_line values (:organization, 'b' || :number, 'spacing:OUTREACH', :now)"
+    for number in range(60):
+        now = outreach.now - timedelta(seconds=100 - number)
+        await outreach.replica.write(line, organization="big", number=str(number), now=now)
+    await outreach.replica.write(line, organization=small, number="0", now=outreach.now)
+    await outreach.replica.write(line, organization="later", number="0", now=FAR)
+    async with outreach.replica.database.statement() as connection:
+        found = await due_parked_lines(connection, now=outreach.now, limit=10)
+    assert [each.account_id for each in found if each.organization_id == "big"] == [f"b{number}" for number in range(5)]
+    assert [each.organization_id for each in found if each.organization_id != "big"] == [small]
+
+
 async def test_a_cap_wakes_what_is_left_of_it(outreach: Outreach) -> None:
     await park_on_cap(outreach, 30)
     assert len(await outreach.pass_time(timedelta(days=1))) == 1
     states = await outreach.replica.states()
     assert states == {"SENDING": 1, "READY IN_LINE": 19, "WAITING DAILY_CAP": 10}
+
+
+async def test_looks_follow_one_another_while_posts_come_back(outreach: Outreach) -> None:
+    await park_on_cap(outreach, 30)
+    outreach.clock.moment += timedelta(days=1)
+    assert await outreach.wake.look()
+    assert not await outreach.wake.look()
 
 
 async def test_a_cap_is_not_promised_twice(outreach: Outreach) -> None:

@@ -90,7 +90,8 @@ class WakeParked:
         woken = [await self._wake(tx, line, now) for line in lines]
         if any(woken):
             tx.after_commit(self._wake_lines)
-        return len(lines) == _PAGE and any(woken)
+        # Not only after a full page: each organization gets its share of one.
+        return any(woken)
 
     async def _wake(self, tx: Transaction, line: ParkedLine, now: datetime) -> bool:
         """Returns whether the line of the account has to be looked at."""

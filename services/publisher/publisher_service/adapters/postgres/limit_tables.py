@@ -89,3 +89,4 @@ parked_line = Table(
     PrimaryKeyConstraint("organization_id", "social_account_id", "parked_on"),
 )
 Index("parked_line_wake", parked_line.c.wake_time)
+Index("parked_line_turn", parked_line.c.organization_id, parked_line.c.wake_time)

@@ -33,9 +33,49 @@ _PARK = text("""
 
 IS_ONE_PARKED: Final = "exists (select from parked_line where wake_time <= :now)"
 _IS_ONE_PARKED = Statement(f"select {IS_ONE_PARKED}")
+# A look considers at most this many organizations.
+_POOL = 500
+# As for lines: walks the organizations in the order of their ids, from the one whose limit has been over longest, and
+# wraps around. All accounts of an organization may have a new day at once, and others must not wait for them.
 _DUE = text("""
-    select organization_id, social_account_id, parked_on from parked_line
-    where wake_time <= :now order by wake_time limit :limit
+    with recursive organization as (
+        (
+            select organization_id as first, organization_id, wake_time, false as is_round, 1 as number
+            from parked_line where wake_time <= :now
+            order by wake_time limit 1
+        )
+        union all
+        select o.first, next.organization_id, next.wake_time, next.is_round, o.number + 1
+        from organization o cross join lateral (
+            select * from (
+                (
+                    select p.organization_id, p.wake_time, o.is_round from parked_line p
+                    where p.organization_id > o.organization_id and (not o.is_round or p.organization_id < o.first)
+                    order by p.organization_id, p.wake_time limit 1
+                )
+                union all
+                (
+                    select p.organization_id, p.wake_time, true from parked_line p
+                    where p.organization_id < o.first and not o.is_round
+                    order by p.organization_id, p.wake_time limit 1
+                )
+            ) as behind_or_round limit 1
+        ) as next
+        where o.number < :pool
+    ),
+    due as (
+        select line.*, row_number() over (partition by line.organization_id order by line.wake_time) as turn
+        from (
+            select organization_id, ceil(cast(:limit as numeric) / count(*) over ()) as share
+            from organization where wake_time <= :now
+        ) as o
+        cross join lateral (
+            select p.organization_id, p.social_account_id, p.parked_on, p.wake_time from parked_line p
+            where p.organization_id = o.organization_id and p.wake_time <= :now
+            order by p.wake_time limit cast(o.share as bigint)
+        ) as line
+    )
+    select organization_id, social_account_id, parked_on from due order by turn, wake_time limit :limit
 """)
 # A claim that holds the gate may be about to wait for a parked line: skipped, it is found again.
 _LOCK_GATE = text("""
@@ -161,7 +201,8 @@ async def is_one_parked(session: Session, *, now: datetime) -> bool:
 
 
 async def due_parked_lines(connection: AsyncConnection, *, now: datetime, limit: int) -> Sequence[ParkedLine]:
-    rows = await connection.execute(_DUE, {"now": now, "limit": limit})
+    """Returns limits that are over, in turn over organizations."""
+    rows = await connection.execute(_DUE, {"now": now, "limit": limit, "pool": _POOL})
     return [
         ParkedLine(organization_id=row.organization_id, account_id=row.social_account_id, parked_on=row.parked_on)
         for row in rows

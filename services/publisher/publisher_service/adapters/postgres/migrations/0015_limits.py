@@ -78,6 +78,8 @@ STATEMENTS = (
     )
     """,
     "create index parked_line_wake on parked_line (wake_time)",
+    # The limits of one organization that end together keep no other waiting.
+    "create index parked_line_turn on parked_line (organization_id, wake_time)",
     "drop index post_job_in_line",
     # The condition of the previous release implies this one.
     """
