@@ -144,6 +144,8 @@ async def test_a_publisher_settles_the_post_in_flight_before_it_stops(
 
 @pytest.mark.parametrize("service", SERVICES)
 async def test_every_service_ends_cleanly_on_sigterm(stack: Stack, reported: Events, service: str) -> None:
+    # The test before may have ended it, too.
+    await stack.wait_serving(service)
     seen, pid = len(reported), stack.pid(service)
     os.kill(pid, signal.SIGTERM)
     await eventually(lambda: reported[seen:])
