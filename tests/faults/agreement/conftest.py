@@ -301,7 +301,8 @@ class World:
                     text("""
                         insert into social_account (organization_id, id, provider, external_account_id, display_name,
                             channels, state, credentials, version, create_time, update_time)
-                        values (:org, :id, 'sandbox', 'ext', '', '{facebook}', 'CONNECTED', '', 1, now(), now())
+                        values (:org, :id, 'sandbox', 'ext', '', '{facebook, instagram_feed}', 'CONNECTED', '', 1,
+                            now(), now())
                     """),
                     names,
                 )

@@ -190,6 +190,10 @@ FACTS: Mapping[str, tuple[Verdict | Beside, tuple[str, ...]]] = {
         ),
     ),
     "older database": (Verdict.OLDER, ()),
+    "channel not offered": (
+        Verdict.CHANNEL_NOT_OFFERED,
+        ("update social_account set channels = '{instagram_feed, mastodon}'",),
+    ),
     "disabled": (Verdict.ACCOUNT_DISABLED, ("update account_gate set enabled = false",)),
     "window is closed": (
         Verdict.SEND_WINDOW,

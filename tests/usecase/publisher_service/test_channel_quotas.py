@@ -57,7 +57,7 @@ async def test_posts_to_a_closed_channel_are_parked_until_the_reset(outreach: Ou
 async def test_other_channels_and_actions_of_the_account_go_on(outreach: Outreach) -> None:
     await close(outreach)
     assert await outreach.claim(await outreach.save(1, channel="facebook")) == []
-    for channel in ("linkedin", "email"):
+    for channel in ("linkedin_profile", "email"):
         (claimed,) = await outreach.claim(await outreach.save(1, prefix=channel, channel=channel))
         await outreach.settle(claimed)
     assert await outreach.replica.states() == {"PUBLISHED": 3, "WAITING PROVIDER_QUOTA": 1}
@@ -77,7 +77,7 @@ async def test_a_429_closes_its_channel_and_its_own_post_waits_as_ever(outreach:
 
 async def test_posts_behind_the_one_that_closed_the_channel_are_parked_at_once(outreach: Outreach) -> None:
     first, *others = await outreach.save(60, channel="facebook")
-    (last,) = await outreach.save(1, prefix="last", channel="linkedin")
+    (last,) = await outreach.save(1, prefix="last", channel="linkedin_profile")
     (claimed,) = await outreach.claim([first])
     await outreach.claim([*others, last])
     await outreach.settle(claimed, nothing_left())
@@ -129,7 +129,7 @@ async def test_a_channel_is_closed_for_every_process(outreach: Outreach, beside:
     assert await beside.claim(await beside.save(2, channel="facebook")) == []
     assert await beside.replica.states() == {"PUBLISHED": 1, "WAITING PROVIDER_QUOTA": 2}
     outreach.clock.moment += HOUR
-    assert (await beside.wake.look(), await outreach.wake.look()) == (False, False)
+    assert (await beside.wake.look(), await outreach.wake.look()) == (False, True)
     both = [*await beside.turns(), *await outreach.turns()]
     assert len(both) == 1
     assert await outreach.replica.states() == {"PUBLISHED": 1, "SENDING": 1, "READY IN_LINE": 1}
@@ -160,9 +160,9 @@ async def test_the_later_end_counts_and_what_is_open_again_is_dropped(outreach: 
     assert await outreach.claim(await outreach.save(1, channel="facebook")) == []
     assert (await outreach.job("d000")).expected_time == NOON + 2 * HOUR
     outreach.clock.moment += 3 * HOUR
-    (claimed,) = await outreach.claim(await outreach.save(1, prefix="in", channel="linkedin"))
+    (claimed,) = await outreach.claim(await outreach.save(1, prefix="in", channel="linkedin_profile"))
     await outreach.settle(claimed, nothing_left())
-    assert (await closed(outreach)).keys() == {"linkedin"}
+    assert (await closed(outreach)).keys() == {"linkedin_profile"}
 
 
 async def test_publish_now_starts_and_waits_for_the_provider(outreach: Outreach) -> None:

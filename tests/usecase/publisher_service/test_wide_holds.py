@@ -28,12 +28,15 @@ async def test_nothing_that_a_hold_covers_is_claimed(replica: Replica, another: 
 @pytest.mark.parametrize("scope", WIDE)
 async def test_a_hold_of_something_else_holds_nothing(replica: Replica, scope: Scope) -> None:
     names = await branded(replica, 1)
-    if scope is Scope.ORGANIZATION:
-        await replica.write(
-            "insert into hold select 'other', 'h', 'ORGANIZATION', '', 1, 'why', '', true, :now, :now", now=DUE
-        )
-    else:
-        await replica.hold("other", scope=scope)
+    organization, scope_id = ("other", "") if scope is Scope.ORGANIZATION else ("acme", "other")
+    # No call puts a hold of a provider that is not there.
+    await replica.write(
+        "insert into hold select :organization, 'h', :scope, :scope_id, 1, 'why', '', true, :now, :now",
+        organization=organization,
+        scope=scope,
+        scope_id=scope_id,
+        now=DUE,
+    )
     assert len(claims_in(await replica.claim([a_command(name) for name in names]))) == 1
 
 

@@ -81,7 +81,8 @@ class SocialAccountServiceServicer:
         Connecting a known account again replaces its credentials and releases the posts that wait for it.
         FAILED_PRECONDITION `CREDENTIALS_REFUSED` when the provider refuses them, UNAVAILABLE `PROVIDER_UNAVAILABLE` when
         it does not answer. FAILED_PRECONDITION `PROVIDER_CHANGED` or `EXTERNAL_ACCOUNT_CHANGED` when a known account names
-        another provider or another account there, because posts of unknown outcome could no longer be looked up.
+        another provider or another account there, because posts of unknown outcome could no longer be looked up;
+        `CHANNEL_IN_USE` when posts that have not ended use a channel that would go.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -102,7 +103,8 @@ class SocialAccountServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpdateAccount(self, request, context):
-        """UpdateAccount changes the name, the channels or the daily caps of an account; what is absent stays. NOT_FOUND
+        """UpdateAccount changes the name, the channels or the daily caps of an account; what is absent stays. Posts that
+        waited for a new channel, or for a cap that is raised, go. NOT_FOUND
         `ACCOUNT_NOT_FOUND`; ABORTED `ETAG_MISMATCH`; FAILED_PRECONDITION `CAP_BELOW_USED` when a cap is below what is used
         today, unless `allow_below_used`; `CHANNEL_IN_USE` when posts that have not ended use a channel that would go.
         """

@@ -38,14 +38,16 @@ class SocialAccountServiceStub:
     Connecting a known account again replaces its credentials and releases the posts that wait for it.
     FAILED_PRECONDITION `CREDENTIALS_REFUSED` when the provider refuses them, UNAVAILABLE `PROVIDER_UNAVAILABLE` when
     it does not answer. FAILED_PRECONDITION `PROVIDER_CHANGED` or `EXTERNAL_ACCOUNT_CHANGED` when a known account names
-    another provider or another account there, because posts of unknown outcome could no longer be looked up.
+    another provider or another account there, because posts of unknown outcome could no longer be looked up;
+    `CHANNEL_IN_USE` when posts that have not ended use a channel that would go.
     """
     GetAccount: _grpc.UnaryUnaryMultiCallable[_social_account_service_pb2.GetAccountRequest, _social_account_service_pb2.GetAccountResponse]
     """GetAccount returns an account, without its credentials. NOT_FOUND `ACCOUNT_NOT_FOUND`."""
     ListAccounts: _grpc.UnaryUnaryMultiCallable[_social_account_service_pb2.ListAccountsRequest, _social_account_service_pb2.ListAccountsResponse]
     """ListAccounts pages through the accounts of an organization, in the order of their ids."""
     UpdateAccount: _grpc.UnaryUnaryMultiCallable[_social_account_service_pb2.UpdateAccountRequest, _social_account_service_pb2.UpdateAccountResponse]
-    """UpdateAccount changes the name, the channels or the daily caps of an account; what is absent stays. NOT_FOUND
+    """UpdateAccount changes the name, the channels or the daily caps of an account; what is absent stays. Posts that
+    waited for a new channel, or for a cap that is raised, go. NOT_FOUND
     `ACCOUNT_NOT_FOUND`; ABORTED `ETAG_MISMATCH`; FAILED_PRECONDITION `CAP_BELOW_USED` when a cap is below what is used
     today, unless `allow_below_used`; `CHANNEL_IN_USE` when posts that have not ended use a channel that would go.
     """
@@ -69,14 +71,16 @@ class SocialAccountServiceAsyncStub(SocialAccountServiceStub):
     Connecting a known account again replaces its credentials and releases the posts that wait for it.
     FAILED_PRECONDITION `CREDENTIALS_REFUSED` when the provider refuses them, UNAVAILABLE `PROVIDER_UNAVAILABLE` when
     it does not answer. FAILED_PRECONDITION `PROVIDER_CHANGED` or `EXTERNAL_ACCOUNT_CHANGED` when a known account names
-    another provider or another account there, because posts of unknown outcome could no longer be looked up.
+    another provider or another account there, because posts of unknown outcome could no longer be looked up;
+    `CHANNEL_IN_USE` when posts that have not ended use a channel that would go.
     """
     GetAccount: _aio.UnaryUnaryMultiCallable[_social_account_service_pb2.GetAccountRequest, _social_account_service_pb2.GetAccountResponse]  # type: ignore[assignment]
     """GetAccount returns an account, without its credentials. NOT_FOUND `ACCOUNT_NOT_FOUND`."""
     ListAccounts: _aio.UnaryUnaryMultiCallable[_social_account_service_pb2.ListAccountsRequest, _social_account_service_pb2.ListAccountsResponse]  # type: ignore[assignment]
     """ListAccounts pages through the accounts of an organization, in the order of their ids."""
     UpdateAccount: _aio.UnaryUnaryMultiCallable[_social_account_service_pb2.UpdateAccountRequest, _social_account_service_pb2.UpdateAccountResponse]  # type: ignore[assignment]
-    """UpdateAccount changes the name, the channels or the daily caps of an account; what is absent stays. NOT_FOUND
+    """UpdateAccount changes the name, the channels or the daily caps of an account; what is absent stays. Posts that
+    waited for a new channel, or for a cap that is raised, go. NOT_FOUND
     `ACCOUNT_NOT_FOUND`; ABORTED `ETAG_MISMATCH`; FAILED_PRECONDITION `CAP_BELOW_USED` when a cap is below what is used
     today, unless `allow_below_used`; `CHANNEL_IN_USE` when posts that have not ended use a channel that would go.
     """
@@ -103,7 +107,8 @@ class SocialAccountServiceServicer(metaclass=_abc_1.ABCMeta):
         Connecting a known account again replaces its credentials and releases the posts that wait for it.
         FAILED_PRECONDITION `CREDENTIALS_REFUSED` when the provider refuses them, UNAVAILABLE `PROVIDER_UNAVAILABLE` when
         it does not answer. FAILED_PRECONDITION `PROVIDER_CHANGED` or `EXTERNAL_ACCOUNT_CHANGED` when a known account names
-        another provider or another account there, because posts of unknown outcome could no longer be looked up.
+        another provider or another account there, because posts of unknown outcome could no longer be looked up;
+        `CHANNEL_IN_USE` when posts that have not ended use a channel that would go.
         """
 
     @_abc_1.abstractmethod
@@ -128,7 +133,8 @@ class SocialAccountServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _social_account_service_pb2.UpdateAccountRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_social_account_service_pb2.UpdateAccountResponse, _abc.Awaitable[_social_account_service_pb2.UpdateAccountResponse]]:
-        """UpdateAccount changes the name, the channels or the daily caps of an account; what is absent stays. NOT_FOUND
+        """UpdateAccount changes the name, the channels or the daily caps of an account; what is absent stays. Posts that
+        waited for a new channel, or for a cap that is raised, go. NOT_FOUND
         `ACCOUNT_NOT_FOUND`; ABORTED `ETAG_MISMATCH`; FAILED_PRECONDITION `CAP_BELOW_USED` when a cap is below what is used
         today, unless `allow_below_used`; `CHANNEL_IN_USE` when posts that have not ended use a channel that would go.
         """

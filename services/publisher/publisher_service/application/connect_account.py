@@ -11,6 +11,7 @@ from publisher_service.adapters.postgres.holds import lock_gate
 from publisher_service.adapters.providers.adapter import CredentialsRefused, ProviderDown
 from publisher_service.adapters.providers.provider import Provider, Providers
 from publisher_service.adapters.vault import Vault
+from publisher_service.application.changing_channels import change_channels
 from publisher_service.domain.account import AccountState, Connection, SocialAccount
 from publisher_service.wire.accounts import account_connected
 from servicekit.failpoints import declare, failpoint
@@ -58,10 +59,8 @@ class ConnectAccount:
             raise Refused("CREDENTIALS_REFUSED", f"{provider.name} refused the credentials: {refusal}") from None
         except ProviderDown as away:
             raise Unavailable("PROVIDER_UNAVAILABLE", f"{provider.name} does not answer: {away}") from None
-        if not wanted.channels:
-            wanted = replace(wanted, channels=provider.channels)
         await failpoint(_VERIFIED)
-        answer = await self._ledger.once(call, lambda tx, now: self._store(tx, now, wanted))
+        answer = await self._ledger.once(call, lambda tx, now: self._store(tx, now, wanted, provider))
         await failpoint(_COMMITTED)
         return answer
 
@@ -80,13 +79,13 @@ class ConnectAccount:
                 )
         return provider
 
-    async def _store(self, tx: Transaction, now: datetime, wanted: Connection) -> SocialAccount:
+    async def _store(self, tx: Transaction, now: datetime, wanted: Connection, provider: Provider) -> SocialAccount:
         account_id = wanted.account_id or self._ids.new()
         # Before the account, as in a settlement: in the other order the two would deadlock.
         gate = (wanted.organization_id, account_id)
         await add_gates(tx.connection, [gate])
         await lock_gate(tx.connection, gate)
-        account = await self._put(tx, wanted, account_id, now)
+        account = await self._put(tx, wanted, provider, account_id, now)
         await set_connection(
             tx.connection, account.organization_id, account.id, provider=account.provider, connected=True, now=now
         )
@@ -94,9 +93,11 @@ class ConnectAccount:
         tx.after_commit(self._on_connected)
         return account
 
-    async def _put(self, tx: Transaction, wanted: Connection, account_id: str, now: datetime) -> SocialAccount:
+    async def _put(
+        self, tx: Transaction, wanted: Connection, provider: Provider, account_id: str, now: datetime
+    ) -> SocialAccount:
         sealed = self._vault.seal(wanted.access_token, organization_id=wanted.organization_id, account_id=account_id)
-        fresh = _fresh(wanted, account_id, now)
+        fresh = _fresh(wanted, wanted.channels or provider.channels, account_id, now)
         # An absent row cannot be locked: of concurrent first connections one inserts, and the others wait for it.
         if await insert_account(tx.connection, fresh, sealed):
             return fresh
@@ -107,21 +108,23 @@ class ConnectAccount:
             fresh,
             version=known.version + 1,
             display_name=wanted.display_name or known.display_name,
+            channels=wanted.channels or known.channels,
             create_time=known.create_time,
             daily_caps=known.daily_caps,
         )
+        await change_channels(tx, known, account, now=now)
         await save_account(tx.connection, account, sealed)
         return account
 
 
-def _fresh(wanted: Connection, account_id: str, now: datetime) -> SocialAccount:
+def _fresh(wanted: Connection, channels: tuple[str, ...], account_id: str, now: datetime) -> SocialAccount:
     return SocialAccount(
         organization_id=wanted.organization_id,
         id=account_id,
         provider=wanted.provider,
         external_account_id=wanted.external_account_id,
         display_name=wanted.display_name,
-        channels=wanted.channels,
+        channels=channels,
         state=AccountState.CONNECTED,
         version=1,
         create_time=now,

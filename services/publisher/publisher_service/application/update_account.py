@@ -14,9 +14,9 @@ from publisher_service.adapters.postgres.account_caps import (
 )
 from publisher_service.adapters.postgres.accounts import lock_account, save_account
 from publisher_service.adapters.postgres.holds import lock_gate
-from publisher_service.adapters.postgres.jobs import find_job_of_channels
 from publisher_service.adapters.postgres.limits import begin_days
 from publisher_service.adapters.providers.provider import Providers
+from publisher_service.application.changing_channels import change_channels
 from publisher_service.domain.account import AccountChange, AccountState, SocialAccount, changed, require_account
 from publisher_service.domain.limits import LimitDefaults
 from publisher_service.wire.accounts import account_connected, account_disconnected
@@ -63,7 +63,7 @@ class UpdateAccount:
         account = changed(known, self._offered(known, change), now=now)
         if account is known:
             return known
-        await _require_unused(tx, known, account)
+        await change_channels(tx, known, account, now=now)
         if account.daily_caps != known.daily_caps:
             await self._save_caps(tx, known, account, now, allow_below_used=change.allow_below_used)
         await save_account(tx.connection, account)
@@ -106,20 +106,6 @@ class UpdateAccount:
             wanted = {each: caps[each] for each in differ if each in caps}
             _require_room(wanted, await used_today(tx.connection, key, now=now))
         tx.after_commit(self._on_caps_changed)
-
-
-async def _require_unused(tx: Transaction, known: SocialAccount, account: SocialAccount) -> None:
-    gone = sorted({*known.channels} - {*account.channels})
-    if not gone:
-        return
-    found = await find_job_of_channels(tx.connection, (account.organization_id, account.id), gone)
-    if found is not None:
-        job_id, channel = found
-        raise Refused(
-            "CHANNEL_IN_USE",
-            f"posts of the account on {channel} have not ended",
-            metadata={"channel": channel, "post_job_id": job_id},
-        )
 
 
 def _require_room(wanted: Mapping[Action, int], used: Mapping[str, int]) -> None:

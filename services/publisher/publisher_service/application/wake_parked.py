@@ -28,13 +28,14 @@ from publisher_service.adapters.postgres.parking import (
 from publisher_service.application.post_log import write_outcomes
 from publisher_service.domain.limits import (
     DEFAULTS,
-    PARKING,
     SPACED_OUTREACH,
     SPACED_POSTS,
     LimitDefaults,
     Room,
     capped_action,
     closed_channel,
+    is_offer,
+    is_parked,
     room_of_cap,
     room_of_channel,
     room_of_spacing,
@@ -125,6 +126,9 @@ class WakeParked:
             return room_of_spacing(pace.posts_from, pace.post_spacing, now=now)
         if closed_channel(line.parked_on):
             return room_of_channel(pace.closed_until, now=now)
+        if is_offer(line.parked_on):
+            # The account offers the channel by now: only then is there anything to look at.
+            return Room(posts=_MOST, next_look=now)
         action = capped_action(line.parked_on)
         if action is None:
             # Of a newer release, which knows the limit: the claim judges, and parks again.
@@ -144,10 +148,7 @@ class WakeParked:
 
 
 def _released(job: PostJob, now: datetime) -> PostJob:
-    """Returns the job in the line of its account.
-
-    A previous release does not know where a job is parked: one that it has moved on is no longer parked, and stays.
-    """
-    if job.state is not JobState.WAITING or job.state_reason not in PARKING.values():
+    """Returns the job in the line of its account; one that a previous release has moved on stays where it is."""
+    if not is_parked(job):
         return replace(job, parked_on="", expected_time=None)
     return moved(job, JobState.READY, now=now, reason=Reason.IN_LINE, until=job.not_after)

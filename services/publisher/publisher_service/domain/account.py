@@ -66,7 +66,10 @@ class AccountChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """A request to connect an account; an empty id is generated, and no channels means all of the provider's."""
+    """A request to connect an account; an empty id is generated.
+
+    Without channels a known account keeps those that it has, and a new one gets all of the provider's.
+    """
 
     organization_id: str
     account_id: str

@@ -71,6 +71,8 @@ class Verdict(StrEnum):
     REMOVED = "REMOVED"
     NOT_APPROVED = "NOT_APPROVED"
     ACCOUNT_NOT_CONNECTED = "ACCOUNT_NOT_CONNECTED"
+    # The account does not offer the channel.
+    CHANNEL_NOT_OFFERED = "CHANNEL_NOT_OFFERED"
     # A hold covers the organization, its accounts at the provider, the account, the brand, or the campaign.
     ORGANIZATION_ON_HOLD = "ORGANIZATION_ON_HOLD"
     PROVIDER_ON_HOLD = "PROVIDER_ON_HOLD"

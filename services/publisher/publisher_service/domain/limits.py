@@ -7,12 +7,13 @@ from typing import Final
 
 from channels import KNOWN, Action, action_of
 from publisher_service.domain.claim import Command, Verdict
-from publisher_service.domain.post_job import PostJob, Reason
+from publisher_service.domain.post_job import JobState, PostJob, Reason
 
 SPACED_POSTS = "spacing:POST"
 SPACED_OUTREACH = "spacing:OUTREACH"
 _CAPPED = "action:"
 _CLOSED = "channel:"
+_OFFERED = "offer:"
 _ACTIONS: Mapping[str, Action] = {action.value: action for action in Action}
 # The shortest time between two looks at a limit.
 _SOON = timedelta(seconds=1)
@@ -59,6 +60,8 @@ def parking_of(verdict: Verdict, action: Action, channel: str) -> str:
             return cap_of(action)
         case Verdict.PROVIDER_QUOTA:
             return f"{_CLOSED}{channel}"
+        case Verdict.CHANNEL_NOT_OFFERED:
+            return offer_of(channel)
         case Verdict.SPACING:
             return SPACED_POSTS if action is Action.POST else SPACED_OUTREACH
         case _:
@@ -68,6 +71,15 @@ def parking_of(verdict: Verdict, action: Action, channel: str) -> str:
 def cap_of(action: Action) -> str:
     """Returns the limit on which posts over the daily cap of the action are parked."""
     return f"{_CAPPED}{action}"
+
+
+def offer_of(channel: str) -> str:
+    """Returns where posts to a channel are parked that their account does not offer."""
+    return f"{_OFFERED}{channel}"
+
+
+def is_offer(parked_on: str) -> bool:
+    return parked_on.startswith(_OFFERED)
 
 
 def capped_action(parked_on: str) -> Action | None:
@@ -85,6 +97,16 @@ def is_parked_alike(job: PostJob, parked_on: str) -> bool:
     """Returns whether this limit keeps the job back, too."""
     action = action_of_job(job)
     return parked_on in {parking_of(verdict, action, job.target.channel) for verdict in PARKING}
+
+
+def is_parked(job: PostJob) -> bool:
+    """Returns whether the job stands where it was parked.
+
+    A previous release moves jobs on and does not know that they are parked.
+    """
+    if job.state_reason == Reason.CHANNEL_NOT_OFFERED:
+        return job.state is JobState.BLOCKED
+    return job.state is JobState.WAITING and job.state_reason in PARKING.values()
 
 
 def channels_of(action: Action) -> Sequence[str]:

@@ -54,6 +54,8 @@ class Reason(StrEnum):
     CAMPAIGN_ON_HOLD = "CAMPAIGN_ON_HOLD"
     # The post stands in no line, so that others of its account pass.
     DESTINATION_INACTIVE = "DESTINATION_INACTIVE"
+    # Likewise, because the account does not offer the channel.
+    CHANNEL_NOT_OFFERED = "CHANNEL_NOT_OFFERED"
     # The draft has lost the target; if it regains it, the job is revived.
     TARGET_REMOVED = "TARGET_REMOVED"
     # Queue has taken the slot back; only a later revision or a newer slot revives the job.

@@ -129,6 +129,10 @@ WORDINGS: Final[Mapping[str, Wording]] = {
         "account {social_account_id} is connected",
         "account {social_account_id} is not connected[ ({state_reason})][ since {disconnect_time}][: {error_message}]",
     ),
+    "CHANNEL": Wording(
+        "the account offers {channel}",
+        "the account does not offer {channel}[, but {offered}]; UpdateAccount changes that",
+    ),
     "ORGANIZATION_HOLD": Wording("no hold covers the organization", f"a hold covers the organization{_HOLD}"),
     "PROVIDER_HOLD": Wording(
         "no hold covers the accounts[ at {scope_id}]", f"a hold covers the accounts at {{scope_id}}{_HOLD}"

@@ -19,6 +19,7 @@ _BY_REASON = {
     "NOT_APPROVED": "the draft is not approved",
     "WITHDRAWN": "the draft's content was withdrawn",
     "ACCOUNT_NOT_CONNECTED": "the account is not connected",
+    "CHANNEL_NOT_OFFERED": "the account does not offer the channel; UpdateAccount changes that",
     "ORGANIZATION_ON_HOLD": "Publisher holds all posts of the organization; ListHolds shows why",
     "PROVIDER_ON_HOLD": "Publisher holds the organization's posts at the account's provider; ListHolds shows why",
     "BRAND_ON_HOLD": "Publisher holds the posts of the draft's brand; ListHolds shows why",

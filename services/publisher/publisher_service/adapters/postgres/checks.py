@@ -194,6 +194,12 @@ CHECKS: Final = (
             "error_message": "s.error_message",
         },
     ),
+    Check(
+        Verdict.CHANNEL_NOT_OFFERED,
+        "t.channel <> all (s.channels)",
+        "CHANNEL",
+        {"channel": "t.channel", "offered": "array_to_string(s.channels, ', ')"},
+    ),
     _hold(Verdict.ORGANIZATION_ON_HOLD, "ORGANIZATION_HOLD", _WIDE, "ORGANIZATION", "''"),
     _hold(Verdict.PROVIDER_ON_HOLD, "PROVIDER_HOLD", _WIDE, "PROVIDER", "s.provider"),
     _hold(Verdict.ACCOUNT_ON_HOLD, "ACCOUNT_HOLD", "t.held", "ACCOUNT", "t.social_account_id"),

@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from channels import Action
 from publisher_service.adapters.postgres.jobs import JOB_COLUMNS, STANDS_IN_LINE, job_from
 from publisher_service.adapters.postgres.keys import Key
-from publisher_service.domain.limits import channels_of, closed_channel
+from publisher_service.domain.limits import channels_of, closed_channel, offer_of
 from publisher_service.domain.post_job import PostJob
 from servicekit.pg.session import Session, Statement
 
@@ -183,15 +183,9 @@ class Use:
 
 async def park(connection: AsyncConnection, jobs: Iterable[PostJob]) -> None:
     """Notes when the posts among these that are parked are looked at. The gates of their accounts are locked."""
-    parked = [job for job in jobs if job.parked_on and job.expected_time]
-    if parked:
-        names = {
-            "organization_ids": [job.organization_id for job in parked],
-            "account_ids": [job.target.social_account_id for job in parked],
-            "parked_ons": [job.parked_on for job in parked],
-            "wake_times": [job.expected_time for job in parked],
-        }
-        await connection.execute(_PARK, names)
+    await _wake_no_later(
+        connection, [(job.account_key, job.parked_on, job.expected_time) for job in jobs if _has_look(job)]
+    )
 
 
 async def is_one_parked(session: Session, *, now: datetime) -> bool:
@@ -247,6 +241,12 @@ async def behind_cap(connection: AsyncConnection, line: ParkedLine, action: Acti
     return counted
 
 
+async def wake_offered(connection: AsyncConnection, account: Key, channels: Iterable[str], *, now: datetime) -> None:
+    """Has the posts looked at that wait for these channels, which the account offers now. Its gate is locked."""
+    waiting = [(account, offer_of(channel), now) for channel in sorted(channels)]
+    await _wake_no_later(connection, waiting)
+
+
 async def wake_at(connection: AsyncConnection, line: ParkedLine, time: datetime) -> None:
     await connection.execute(_WAKE_AT, _names(line) | {"wake_time": time})
 
@@ -264,6 +264,22 @@ async def behind_head(connection: AsyncConnection, account: Key, *, limit: int) 
     """Locks the first posts in line of an account, skipping those that are locked."""
     names = {"organization_id": account[0], "account_id": account[1], "limit": limit}
     return [job_from(row) for row in await connection.execute(_BEHIND_HEAD, names)]
+
+
+def _has_look(job: PostJob) -> bool:
+    """Returns whether the job is parked on a limit that ends by itself."""
+    return bool(job.parked_on and job.expected_time)
+
+
+async def _wake_no_later(connection: AsyncConnection, lines: Sequence[tuple[Key, str, datetime | None]]) -> None:
+    if lines:
+        names = {
+            "organization_ids": [account[0] for account, _, _ in lines],
+            "account_ids": [account[1] for account, _, _ in lines],
+            "parked_ons": [parked_on for _, parked_on, _ in lines],
+            "wake_times": [time for _, _, time in lines],
+        }
+        await connection.execute(_PARK, names)
 
 
 def _account(line: ParkedLine) -> dict[str, object]:
