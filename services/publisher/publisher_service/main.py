@@ -302,7 +302,13 @@ def _servicers(parts: Parts) -> Servicers:
         withdraw=WithdrawContent(backbone.database),
     )
     admin = PublisherAdminServicer(
-        leave=LeaveSafeMode(ledger=backbone.ledger, outbox=backbone.outbox, wake_lines=parts.wake_up.wake_lines),
+        leave=LeaveSafeMode(
+            database=backbone.database,
+            clock=backbone.clock,
+            ledger=backbone.ledger,
+            outbox=backbone.outbox,
+            wake_lines=parts.wake_up.wake_lines,
+        ),
         read=ReadSafeMode(backbone.database),
         replay=ReplayPostJobs(database=backbone.database, clock=backbone.clock, outbox=backbone.outbox),
     )

@@ -116,7 +116,9 @@ async def channel(database: Database, sandbox: Sandbox) -> AsyncIterator[grpc.ai
             withdraw=WithdrawContent(database),
         )
         admin = PublisherAdminServicer(
-            leave=LeaveSafeMode(ledger=ledger, outbox=outbox, wake_lines=lambda: None),
+            leave=LeaveSafeMode(
+                database=database, clock=DatabaseClock(), ledger=ledger, outbox=outbox, wake_lines=lambda: None
+            ),
             read=ReadSafeMode(database),
             replay=ReplayPostJobs(database=database, clock=DatabaseClock(), outbox=outbox),
         )

@@ -35,7 +35,13 @@ def reconciling(replica: Replica, replay: Replay = nothing) -> Reconcile:
 
 def leaving(replica: Replica) -> LeaveSafeMode:
     ledger = RequestLedger(replica.database, replica.clock)
-    return LeaveSafeMode(ledger=ledger, outbox=Outbox(Uuid7Source(), lambda rows: None), wake_lines=lambda: None)
+    return LeaveSafeMode(
+        database=replica.database,
+        clock=replica.clock,
+        ledger=ledger,
+        outbox=Outbox(Uuid7Source(), lambda rows: None),
+        wake_lines=lambda: None,
+    )
 
 
 async def restored(replica: Replica, *, mark_time: datetime | None = None) -> None:

@@ -15,7 +15,8 @@ from publisher_service.domain.safe_mode import SafeMode, Step, Summary
 from publisher_service.wire.posts import post_job_changed
 from servicekit.failpoints import declare, failpoint
 from servicekit.faults import Refused
-from servicekit.pg.database import Transaction
+from servicekit.pg.clock import DatabaseClock
+from servicekit.pg.database import Database, Transaction
 from servicekit.pg.ledger import Call, RequestLedger
 from servicekit.pg.outbox import Outbox
 
@@ -25,17 +26,37 @@ _log = logging.getLogger(__name__)
 
 _COMMITTED = declare("publisher.leave_safe_mode.committed")
 
+_PAGE = 500
+
 
 class LeaveSafeMode:
-    def __init__(self, *, ledger: RequestLedger, outbox: Outbox, wake_lines: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        *,
+        database: Database,
+        clock: DatabaseClock,
+        ledger: RequestLedger,
+        outbox: Outbox,
+        wake_lines: Callable[[], None],
+    ) -> None:
+        self._database = database
+        self._clock = clock
         self._ledger = ledger
         self._outbox = outbox
         self._wake_lines = wake_lines
 
     async def __call__(self, call: Call[tuple[SafeMode, Summary], R], operator: str, *, force: bool) -> R:
+        if force and not await self._is_answered(call):
+            # In pages, so that no lock is held for long, and a call that is given up has not been in vain.
+            while await self._database.run(self._give_up):
+                pass
         answer = await self._ledger.once(call, lambda tx, now: self._leave(tx, now, operator, force=force))
         await failpoint(_COMMITTED)
         return answer
+
+    async def _is_answered(self, call: Call[tuple[SafeMode, Summary], R]) -> bool:
+        async with self._database.read() as connection:
+            return await self._ledger.look(connection, call) is not None
 
     async def _leave(self, tx: Transaction, now: datetime, operator: str, *, force: bool) -> tuple[SafeMode, Summary]:
         await lock_safe_modes(tx)
@@ -50,7 +71,6 @@ class LeaveSafeMode:
                 f"{before.open} post jobs are not reconciled yet",
                 metadata={"open": str(before.open), "step": mode.step},
             )
-        await self._give_up(tx, mode, now)
         await leave(tx, mode, operator, now=now)
         left = await newest_safe_mode(tx)
         assert left is not None
@@ -58,13 +78,19 @@ class LeaveSafeMode:
         tx.after_commit(partial(self._left, operator, summary))
         return left, summary
 
-    async def _give_up(self, tx: Transaction, mode: SafeMode, now: datetime) -> None:
-        """Leaves what is open to a person."""
+    async def _give_up(self, tx: Transaction) -> bool:
+        """Leaves a page of what is open to a person. Returns whether more may follow."""
+        mode = await active_safe_mode(tx)
+        if mode is None or mode.step is not Step.LOOKS:
+            return False
+        now = await self._clock.now(tx)
         why = "the safe mode was left before the outcome was found"
-        jobs = [needs_attention(job, why, now=now) for job in await lock_open(tx.connection, mode.number)]
+        found = await lock_open(tx.connection, mode.number, limit=_PAGE)
+        jobs = [needs_attention(job, why, now=now) for job in found]
         await save_jobs(tx.connection, jobs)
         await self._outbox.append(tx, [post_job_changed(job) for job in jobs], now=now)
         tx.after_commit(partial(write_outcomes, jobs))
+        return bool(jobs)
 
     def _left(self, operator: str, summary: Summary) -> None:
         _log.warning("%s has left the safe mode: %s", operator, summary)

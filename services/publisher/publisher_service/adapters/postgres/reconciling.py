@@ -96,7 +96,7 @@ _OPEN = text(f"""
     where state = 'UNKNOWN' and (organization_id, id) in (
         select organization_id, post_job_id from reconciled_job where number = :number
     )
-    order by organization_id, id for update
+    order by organization_id, id limit :limit for update
 """)
 
 
@@ -168,6 +168,6 @@ async def summary_of(connection: AsyncConnection, mode: SafeMode) -> Summary:
     return Summary(**row, untouched=mode.untouched)
 
 
-async def lock_open(connection: AsyncConnection, number: int) -> list[PostJob]:
-    """Locks the jobs whose outcome is still to be found."""
-    return [job_from(row) for row in await connection.execute(_OPEN, {"number": number})]
+async def lock_open(connection: AsyncConnection, number: int, *, limit: int) -> list[PostJob]:
+    """Locks jobs whose outcome is still to be found."""
+    return [job_from(row) for row in await connection.execute(_OPEN, {"number": number, "limit": limit})]
