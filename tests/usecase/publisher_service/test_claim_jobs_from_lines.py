@@ -2,10 +2,12 @@
 
 from datetime import timedelta
 
+from postflow.bus.v1.bus_pb2 import Envelope
+from postflow.publisher.v1.publisher_events_pb2 import CommandsAccepted, PostJobChanged
 from publisher_service.adapters.postgres.lines import lock_due_lines
 from publisher_service.domain.claim import Lane
 from testkit.readers import all_readers_held
-from tests.usecase.publisher_service.replica import DUE, Replica, a_command, a_sent, claims_in
+from tests.usecase.publisher_service.replica import DUE, Replica, a_command, a_draft, a_sent, claims_in
 
 
 async def test_a_line_whose_first_post_is_refused_has_its_next_turn_at_once(replica: Replica) -> None:
@@ -80,3 +82,22 @@ async def test_lines_have_their_turns_while_lists_hold_all_readers(replica: Repl
         due, now = await replica.claims.next_turn(replica.lanes)
     assert due is not None
     assert due <= now
+
+
+async def test_a_post_without_a_slot_is_announced_by_itself(replica: Replica) -> None:
+    """Queue knows commands by their slots, and would not apply an event with one that has none."""
+    await replica.posts(3, account="page")
+    assert len(claims_in(await replica.claim([a_command("d0", "page")]))) == 1
+    await replica.publish(a_draft("d1", "page"))
+    assert claims_in(await replica.claim([*(await replica.recover()).due, a_command("d2", "page")])) == []
+    assert await replica.states() == {"SENDING": 1, "READY IN_LINE": 2}
+
+    events = [
+        event
+        for row in await replica.rows("select payload from outbox order by position")
+        for event in Envelope.FromString(row.payload).events
+    ]
+    (accepted,) = (each for each in events if each.type == CommandsAccepted.DESCRIPTOR.full_name)
+    assert [each.draft_id for each in CommandsAccepted.FromString(accepted.payload).commands] == ["d2"]
+    job = PostJobChanged.FromString(events[-1].payload).post_job
+    assert (job.draft_id, job.slot_id, job.state_reason) == ("d1", "", "IN_LINE")

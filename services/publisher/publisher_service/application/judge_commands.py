@@ -146,13 +146,21 @@ class JudgeCommands:
     ) -> None:
         """Announces the commands whose jobs wait in line, in one event per organization: a backlog costs no event each.
 
-        A job that has just come into the line is announced, and any other if Queue has repeated its command.
+        A job that has just come into the line is announced, and any other if Queue has repeated its command. One that
+        a call sends without a slot is no command of Queue's, which could not apply an event that names it.
         """
         accepted: dict[str, list[tuple[Command, int]]] = {}
+        without_slot = []
         for index, each in judged.items():
             if each.verdict in IN_LINE and (each.is_lined or commands[index].emission > 1):
-                accepted.setdefault(each.organization_id, []).append((commands[index], each.version))
-        await self._outbox.append(tx, [commands_accepted(*each) for each in accepted.items()], now=now)
+                if commands[index].slot_id:
+                    accepted.setdefault(each.organization_id, []).append((commands[index], each.version))
+                else:
+                    without_slot.append(each.key)
+        announced = [commands_accepted(*each) for each in accepted.items()]
+        if without_slot:
+            announced += map(post_job_changed, await lock_jobs(tx.connection, without_slot))
+        await self._outbox.append(tx, announced, now=now)
 
 
 async def _look_again(
