@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from testkit.stack.called_runs import Called
+from testkit.stack.caps import Cap
 from testkit.stack.edits import Edit
 from testkit.stack.stops import Stop
 
@@ -16,10 +18,10 @@ ENDED = frozenset({"PUBLISHED", "FAILED", "MISSED", "CANCELED", "NEEDS_ATTENTION
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acknowledged:
-    """The calls that were answered OK: (organization, id) of drafts and of slots, edits of drafts, and stops.
+    """The calls that were answered OK: (organization, id) of drafts and of slots, edits of drafts, stops, runs, caps.
 
     `asked_to_remove` has the drafts that were to leave their queue, no matter what the answer was: one target may be
-    out already, and another one may still be taken back.
+    out already, and another one may still be taken back. `refusals` are posts without a slot that PublishNow refused.
     """
 
     drafts: Set[tuple[str, str]] = frozenset()
@@ -28,6 +30,11 @@ class Acknowledged:
     removals: Sequence[Stop] = ()
     asked_to_remove: Set[tuple[str, str]] = frozenset()
     pauses: Sequence[Stop] = ()
+    holds: Sequence[Stop] = ()
+    disconnections: Sequence[Stop] = ()
+    refusals: Sequence[Stop] = ()
+    called: Called = field(default_factory=Called)
+    caps: Sequence[Cap] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +51,11 @@ class History:
     slot_targets: Sequence[Row] = ()
     drafts: Sequence[Row] = ()
     draft_jobs: Sequence[Row] = ()
+    accounts: Sequence[Row] = ()
+    activities: Sequence[Row] = ()
+    reservations: Sequence[Row] = ()
+    job_events: Sequence[Row] = ()
+    """What Drafts has heard of each job: its run, state and reason, by version."""
     left_over: Sequence[str] = ()
     """Rows that are left in outboxes and among the dead letters, as sentences."""
 

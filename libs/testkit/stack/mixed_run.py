@@ -25,6 +25,7 @@ from testkit.stack.author import Author
 from testkit.stack.boundaries import BOUNDARIES
 from testkit.stack.failpoint_matrix import ACTIONS, matrix
 from testkit.stack.history import History
+from testkit.stack.holder import Holder
 from testkit.stack.nemesis import Nemesis
 from testkit.stack.posting import Posting
 from testkit.stack.proxy import Proxy
@@ -35,6 +36,7 @@ AT_ONCE = 80
 REPAIRED_WITHIN = 150.0
 BROKEN = (AssertionError, ExceptionGroup, StackError, grpc.aio.AioRpcError, OSError)
 """Failures of one seed; the next one still runs."""
+HOLDERS = ("ann", "ben")
 REPLICAS = {"publisher": 2, "queue": 2}
 
 # A lease lasts 3.5 s, a look-up follows after one, NEEDS_ATTENTION after fifteen: a crash is over in about five.
@@ -53,10 +55,15 @@ QUICK = {
     "POSTFLOW_QUEUE_NOTICE": "2",
 }
 
+# Some posts stand still between claim and request: what stops them in that moment has to be exact.
+SLOW_SENDS = {"POSTFLOW_PUBLISHER_FAILPOINTS": "publisher.send.claimed=sleep:0.3:0.2"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     history: History
+    answers: Counter[str]
+    """How many calls of each kind were answered OK."""
     faults: Counter[str]
     ended_by_themselves: list[str]
 
@@ -86,7 +93,7 @@ async def proxied_stack(folder: Path, beside: Path | None = None) -> AsyncIterat
         for publisher in ("publisher", "publisher-2"):
             proxy = await exits.enter_async_context(Proxy(stack.database_urls["publisher"]))
             exits.push_async_callback(stack.stop, publisher)
-            await stack.restart(publisher, {"POSTFLOW_PUBLISHER_DATABASE_URL": proxy.url})
+            await stack.restart(publisher, {"POSTFLOW_PUBLISHER_DATABASE_URL": proxy.url, **SLOW_SENDS})
             proxies.append(proxy)
         yield ProxiedStack(stack=stack, proxies=proxies)
 
@@ -102,13 +109,20 @@ async def mixed_run(proxied: ProxiedStack, *, seed: int, posts: int) -> Outcome:
     try:
         async with asyncio.TaskGroup() as group:
             group.create_task(_rage(nemesis, posts / POSTS_PER_SECOND, repaired))
+            for name in HOLDERS:
+                group.create_task(Holder(posting, name, random.Random(f"{seed} {name}")).rage(repaired))
             for number in range(posts):
                 chance = random.Random(f"{seed} {number}")
                 group.create_task(_live(posting, f"post-{number}", chance, number / POSTS_PER_SECOND, room, repaired))
         history = await posting.check_all_ended(within=REPAIRED_WITHIN)
     finally:
         await clients.close()
-    return Outcome(history=history, faults=nemesis.faults, ended_by_themselves=nemesis.ended_by_themselves)
+    return Outcome(
+        history=history,
+        answers=posting.answers,
+        faults=nemesis.faults,
+        ended_by_themselves=nemesis.ended_by_themselves,
+    )
 
 
 async def _rage(nemesis: Nemesis, seconds: float, repaired: asyncio.Event) -> None:
@@ -136,6 +150,7 @@ async def _campaign(seeds: list[int], posts: int, beside: Path | None) -> int:
                 print(f"seed {seed}: {_shown(error)}", flush=True)
                 continue
         print(f"seed {seed}: promises kept; {dict(outcome.states)}; {dict(outcome.faults)}", flush=True)
+        print(f"seed {seed}: answered OK: {dict(sorted(outcome.answers.items()))}", flush=True)
         if outcome.ended_by_themselves:
             failed.append(seed)
             print(f"seed {seed}: ended by themselves: {outcome.ended_by_themselves}", flush=True)

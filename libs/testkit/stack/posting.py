@@ -1,21 +1,26 @@
 """Posts under faults: repeats each call until it is answered, remembers what was acknowledged, and checks it."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+import asyncpg
 import grpc
 
 from devstack.stack import Stack
+from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
 from servicekit.clock import SystemClock
 from servicekit.ids import Uuid7Source
 from testkit.eventually import eventually
 from testkit.stack import remains
+from testkit.stack.accounts import Accounts
+from testkit.stack.calling import Calling
 from testkit.stack.edits import Edit, Place
 from testkit.stack.history import Acknowledged, History, Row
 from testkit.stack.promises import open_jobs, violations
-from testkit.stack.stopping import Stopping
+from testkit.stack.stopping import DISCONNECTION, HOLD, PAUSE, REFUSAL, REMOVAL, Stopping
 from testkit.stack.tenant import Tenant, target
 
 T = TypeVar("T")
@@ -38,7 +43,14 @@ class Posting:
         self._drafts: set[tuple[str, str]] = set()
         self._slots: set[tuple[str, str]] = set()
         self._edits: list[Edit] = []
-        self._stopping = Stopping(tenant, self.insist)
+        self.answers = Counter[str]()
+        """How many calls of each kind were answered OK."""
+        self.stopping = Stopping(tenant, self.insist, self.answers)
+        self.accounts = Accounts(tenant, self.insist, self.answers, self.stopping)
+        self.calling = Calling(
+            tenant, self.insist, self.answers, self.stopping, lambda: self.stack.database_urls["drafts"]
+        )
+        self._with_slots = set[str]()
         self._texts: dict[str, list[str]] = {}
         self._ids = Uuid7Source()
         self._room = asyncio.Semaphore(AT_ONCE)
@@ -61,7 +73,7 @@ class Posting:
         await self._for_each(lambda draft: self.schedule_one(draft, dues[draft], self._ids.new()), list(dues))
 
     async def insist(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Repeats a call of `Tenant` until there is an answer."""
+        """Repeats a call, or a read of a database, until there is an answer."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._patience
         while True:
@@ -69,6 +81,9 @@ class Posting:
                 return await call()
             except grpc.aio.AioRpcError as error:
                 if error.code() not in UNREACHABLE or loop.time() > deadline:
+                    raise
+            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                if loop.time() > deadline:
                     raise
             await asyncio.sleep(BREATH)
 
@@ -88,9 +103,14 @@ class Posting:
                 drafts=frozenset(self._drafts),
                 slots=frozenset(self._slots),
                 edits=tuple(self._edits),
-                removals=self._stopping.removals,
-                asked_to_remove=self._stopping.asked_to_remove,
-                pauses=self._stopping.pauses,
+                removals=self.stopping.of(REMOVAL),
+                asked_to_remove=self.stopping.asked_to_remove,
+                pauses=self.stopping.of(PAUSE),
+                holds=self.stopping.of(HOLD),
+                disconnections=self.stopping.of(DISCONNECTION),
+                refusals=self.stopping.of(REFUSAL),
+                called=self.calling.called,
+                caps=self.accounts.caps,
             ),
         )
 
@@ -133,14 +153,20 @@ class Posting:
         await eventually(reached, within=within)
 
     async def write(
-        self, draft: str, *, channels: Sequence[str] = ("facebook",), text: str = "", provider: str = "sandbox"
+        self,
+        draft: str,
+        *,
+        channels: Sequence[str] = ("facebook",),
+        text: str = "",
+        provider: str = "sandbox",
+        brand: str = "",
     ) -> None:
         """Connects an account, writes a draft for it and approves it; skips the steps that were done before."""
         account = f"of-{draft}"
         text = text or f"Text of {draft}"
         targets = [target(account, channel) for channel in channels]
         await self.insist(lambda: self.tenant.connect(account, provider=provider))
-        await self.insist(lambda: self.tenant.create(draft, text, targets, approved=False))
+        await self.insist(lambda: self.tenant.create(draft, text, targets, approved=False, brand=brand))
         self._drafts.add((self.tenant.organization_id, draft))
         self._texts[draft] = [text]
         await self.approve(draft)
@@ -177,6 +203,7 @@ class Posting:
         request_id = request_id or self._ids.new()
         called = SystemClock().now()
         answer = await self.insist(lambda: self.tenant.change(draft, text=text, targets=targets, request_id=request_id))
+        self.answers["UpdateDraft"] += 1
         in_flight = tuple(answer.in_flight_post_job_ids)
         self._edits.append(
             Edit(
@@ -192,23 +219,39 @@ class Posting:
         return in_flight
 
     async def schedule_one(self, draft: str, due: datetime, request_id: str) -> None:
-        self._stopping.ended(f"of-{draft}", "RemoveFromQueue")
+        self._with_slots.add(draft)
+        for what in (REMOVAL, REFUSAL):
+            self.stopping.ending(what, f"of-{draft}")
         slots = await self.insist(lambda: self.tenant.schedule_at(draft, due, request_id=request_id))
         self._slots |= {(self.tenant.organization_id, slot.id) for slot in slots}
+        self.answers["ScheduleAt"] += 1
 
     async def remove(self, draft: str) -> None:
         """Removes the draft's live slot, if it has one."""
-        await self._stopping.remove(draft, self._ids.new())
+        await self.stopping.remove(draft, self._ids.new())
 
     async def move(self, draft: str, due: datetime) -> None:
         """Moves the draft's live slot, if it has one."""
-        await self._stopping.move(draft, due, self._ids.new())
+        await self.stopping.move(draft, due, self._ids.new())
 
     async def pause(self, draft: str) -> None:
-        await self._stopping.pause(f"of-{draft}", self._ids.new())
+        await self.stopping.pause(f"of-{draft}", self._ids.new())
 
     async def resume(self, draft: str) -> None:
-        await self._stopping.resume(f"of-{draft}", self._ids.new())
+        await self.stopping.resume(f"of-{draft}", self._ids.new())
+
+    async def publish_now(
+        self, draft: str, *, saved: DraftSaved | None = None, over_cap: bool = False, times: int = 1
+    ) -> Set[str]:
+        """Sends the draft at once, as `saved` if that was read before; returns the reasons, "" for what was started."""
+        return await self.calling.publish(
+            saved or await self.calling.saved(draft),
+            self._ids.new(),
+            texts=tuple(self._texts[draft]),
+            has_slot=draft in self._with_slots,
+            over_cap=over_cap,
+            times=times,
+        )
 
     def new_request_id(self) -> str:
         return self._ids.new()

@@ -4,10 +4,13 @@ The checks know the promises and not the code: they fold states themselves.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from datetime import datetime, timedelta
+from typing import Any
 
 from testkit.stack.agreement import disagreements
+from testkit.stack.called_runs import refused_wrongly, unsent
+from testkit.stack.caps import miscounted, over_caps, sent_posts
 from testkit.stack.edits import unannounced
 from testkit.stack.history import (
     ENDED,
@@ -21,7 +24,7 @@ from testkit.stack.history import (
     target_of_slot,
     time_of,
 )
-from testkit.stack.stops import Stop, started_anyway
+from testkit.stack.stops import Send, started_anyway
 
 DEFAULT_ATTEMPTS = 5
 EARLY = timedelta(milliseconds=50)
@@ -147,17 +150,61 @@ def _failed_is_true(history: History) -> Iterator[str]:
 
 
 def _removals_respected(history: History) -> Iterator[str]:
-    """G6: once a removal was answered OK, nothing goes out until the draft gets a time again."""
-    yield from _stopped(history, history.acknowledged.removals)
+    """G6: once a removal was answered OK, nothing goes out until the draft gets a time again, or a call sends it."""
+    called = history.acknowledged.called.keys
+    sends = [send for send in _sends(history) if send.key not in called]
+    yield from started_anyway(history.acknowledged.removals, sends)
 
 
-def _pauses_respected(history: History) -> Iterator[str]:
-    """G19: once a pause was answered OK, nothing starts until the queue is resumed, except what the answer names."""
-    yield from _stopped(history, history.acknowledged.pauses)
+def _stops_respected(history: History) -> Iterator[str]:
+    """G19: once a pause or a hold was answered OK, nothing starts until its end, except what the answer names."""
+    known = history.acknowledged
+    yield from started_anyway([*known.pauses, *known.holds, *known.disconnections], _sends(history))
 
 
-def _stopped(history: History, stops: Sequence[Stop]) -> Iterator[str]:
-    return started_anyway(stops, {job["id"]: job for job in history.jobs}, effects_by_job(history))
+def _calls_respected(history: History) -> Iterator[str]:
+    """Finds runs that PublishNow or RetryPostJob has begun and that were not sent, and refused posts that changed."""
+    known = history.acknowledged
+    jobs = _jobs(history)
+    yield from unsent(known.called, jobs, history.attempts, history.job_events, history.effects)
+    stops = [*known.pauses, *known.holds, *known.disconnections, *(cap.stop for cap in known.caps if cap.stop)]
+    yield from refused_wrongly(known.called.refusals, stops, effects_by_job(history))
+    called = known.called.keys
+    sends = [send for send in _sends(history) if send.key not in called]
+    yield from started_anyway(known.refusals, sends)
+
+
+def _caps_respected(history: History) -> Iterator[str]:
+    """G12: no account has more posts of a day than its cap allows; log, caps and ledger agree."""
+    known = history.acknowledged
+    jobs, effects = _jobs(history), effects_by_job(history)
+    passing = {run.key for run in known.called.runs if run.over_cap}
+    yield from over_caps(known.caps, sent_posts(jobs, history.attempts, effects), passing=passing)
+    latest = {cap.account: cap for cap in known.caps}
+    capped = {account for account, cap in latest.items() if cap.most is not None}
+    yield from miscounted(jobs, effects, history.activities, history.reservations, capped)
+
+
+def _sends(history: History) -> list[Send]:
+    """Returns each trace that an attempt has left: its record, its request, its effect."""
+    jobs = _jobs(history)
+    providers = {(row["organization_id"], row["id"]): row["provider"] for row in history.accounts}
+    of_keys = {row["idempotency_key"]: row["post_job_id"] for row in history.attempts}
+    found = [(row["idempotency_key"], "was claimed", row["start_time"], True) for row in history.attempts]
+    posts = [row for row in history.requests if row["operation"] == "post"]
+    found += [(key_of(row), "was requested", datetime.fromisoformat(row["arrival"]), False) for row in posts]
+    found += [(key_of(effect), "went out", time_of(effect), False) for effect in history.effects]
+    sends = []
+    for key, what, time, is_new in found:
+        job = jobs.get(of_keys.get(key, ""))
+        if job is not None:
+            provider = providers.get((job["organization_id"], job["social_account_id"]), "")
+            sends.append(Send(job=job, provider=provider, key=key, what=what, time=time, is_new=is_new))
+    return sends
+
+
+def _jobs(history: History) -> Mapping[str, Mapping[str, Any]]:
+    return {job["id"]: job for job in history.jobs}
 
 
 def _not_early(history: History) -> Iterator[str]:
@@ -208,6 +255,8 @@ CHECKS: Mapping[str, Callable[[History], Iterator[str]]] = {
     "G7": _not_early,
     "G8": disagreements,
     "G10": _recorded_first,
-    "G19": _pauses_respected,
+    "G12": _caps_respected,
+    "G19": _stops_respected,
     "G21": _edits_respected,
+    "calls": _calls_respected,
 }

@@ -125,6 +125,7 @@ class Tenant:
         *,
         approved: bool = True,
         requested_time: datetime | None = None,
+        brand: str = "",
     ) -> draft_pb2.Draft:
         """Creates a draft; without targets it gets the account `page` on Facebook."""
         content = draft_pb2.DraftContent(text=text)
@@ -133,7 +134,10 @@ class Tenant:
                 organization_id=self.organization_id,
                 draft_id=draft_id,
                 draft=draft_pb2.Draft(
-                    content=content, targets=targets or [target()], requested_time=timestamp(requested_time)
+                    content=content,
+                    targets=targets or [target()],
+                    requested_time=timestamp(requested_time),
+                    brand_id=brand,
                 ),
                 request_id=f"create-{draft_id}",
             )

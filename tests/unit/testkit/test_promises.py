@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 
 from testkit.clocks import START
+from testkit.stack.called_runs import Called, CalledRun
+from testkit.stack.caps import Cap
 from testkit.stack.edits import Edit
 from testkit.stack.history import Acknowledged, History
 from testkit.stack.promises import open_jobs, violations
 
 Row = dict[str, Any]
 DUE = START - timedelta(minutes=1)
+EARLIER = DUE - timedelta(minutes=1)
 
 
 def effect(**changes: Any) -> Row:
@@ -21,7 +24,7 @@ def effect(**changes: Any) -> Row:
 
 
 def request(**changes: Any) -> Row:
-    return {"operation": "post", "status": 201, "idempotency_key": "job-1", **changes}
+    return {"operation": "post", "status": 201, "idempotency_key": "job-1", "arrival": DUE.isoformat(), **changes}
 
 
 def job(**changes: Any) -> Row:
@@ -30,6 +33,7 @@ def job(**changes: Any) -> Row:
         "id": "job",
         "draft_id": "d",
         "social_account_id": "a",
+        "brand_id": "",
         "channel": "facebook",
         "destination": "",
         "state": "PUBLISHED",
@@ -53,6 +57,10 @@ def attempt(**changes: Any) -> Row:
         "start_time": DUE - timedelta(milliseconds=20),
         **changes,
     }
+
+
+def activity(**changes: Any) -> Row:
+    return {"id": "1", "post_job_id": "job", "run": 1, "outcome": "SUCCESS", "create_time": DUE, **changes}
 
 
 def slot(**changes: Any) -> Row:
@@ -89,6 +97,11 @@ def edit(**changes: Any) -> Edit:
     return Edit(organization_id="o", draft_id="d", **fields)
 
 
+def called(**changes: Any) -> Called:
+    fields: Row = {"post_job_id": "job", "run": 1, "version": 1, "what": "PublishNow", **changes}
+    return Called(runs=(CalledRun(organization_id="o", **fields),))
+
+
 def edited(*edits: Edit, **changes: Any) -> History:
     return replace(GOOD, acknowledged=Acknowledged(edits=edits), **changes)
 
@@ -100,6 +113,7 @@ GOOD = History(
     requests=[request()],
     jobs=[job()],
     attempts=[attempt()],
+    activities=[activity()],
     slots=[slot()],
     slot_targets=[slot_target()],
     drafts=[draft()],
@@ -128,7 +142,7 @@ def test_a_good_history_keeps_every_promise() -> None:
 
 
 def test_a_failure_without_effect_keeps_every_promise() -> None:
-    assert violations(history("FAILED", effects=[])) == []
+    assert violations(history("FAILED", effects=[], activities=[activity(outcome="FAILED")])) == []
 
 
 def test_what_is_not_due_may_be_open() -> None:
@@ -137,6 +151,7 @@ def test_what_is_not_due_may_be_open() -> None:
         "SCHEDULED",
         effects=[],
         attempts=[],
+        activities=[],
         jobs=[job(state="SCHEDULED", external_id="", schedule_time=later)],
         slots=[slot(state="SCHEDULED", schedule_time=later)],
         drafts=[draft(state="SCHEDULED")],
@@ -167,6 +182,20 @@ def taken_back_in_part(**changes: Any) -> History:
 
 def test_a_removal_may_be_too_late_for_one_of_two_targets() -> None:
     assert violations(taken_back_in_part()) == []
+
+
+def removed(**changes: Any) -> History:
+    """Makes a history in which a call sent the post of a slot that was removed beside it."""
+    known = Acknowledged(called=called(), asked_to_remove={("o", "d")})
+    return replace(GOOD, acknowledged=replace(known, **changes), slots=[slot(state="CANCELED")])
+
+
+def test_a_removal_leaves_a_run_alone_that_a_call_has_begun() -> None:
+    assert violations(removed()) == []
+    older = slot(id="older", state="CANCELED")
+    again = replace(removed(), slots=[older, slot()], slot_targets=[slot_target(slot_id="older"), slot_target()])
+    assert violations(again) == []
+    assert names(violations(removed(asked_to_remove=frozenset()))) == {"G8"}
 
 
 BAD: Mapping[str, tuple[str, Callable[[], History]]] = {
@@ -239,6 +268,21 @@ BAD: Mapping[str, tuple[str, Callable[[], History]]] = {
     "an older text that was out before the call": ("G21", lambda: edited(edit(older={"Text"}))),
     "a post on a removed target": ("G21", lambda: edited(edit(removed={("a", "facebook", "")}))),
     "a draft that shows another text": ("G21", lambda: replace(GOOD, drafts=[draft(text="Newer text")])),
+    "a post over the cap": (
+        "G12",
+        lambda: replace(
+            GOOD,
+            acknowledged=Acknowledged(
+                caps=[Cap(organization_id="o", social_account_id="a", most=0, asked=EARLIER, answered=EARLIER)]
+            ),
+        ),
+    ),
+    "a post that the log lacks": ("G12", lambda: replace(GOOD, activities=[])),
+    "a run that a call began and that is gone": (
+        "calls",
+        lambda: replace(GOOD, acknowledged=Acknowledged(called=called(run=2))),
+    ),
+    "a removed slot of which a post went out": ("G8", lambda: removed(called=Called())),
     "an effect before its attempt": (
         "G10",
         lambda: replace(GOOD, attempts=[attempt(start_time=DUE + timedelta(milliseconds=1))]),
