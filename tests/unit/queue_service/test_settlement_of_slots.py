@@ -234,6 +234,21 @@ def test_what_publish_now_sends_leaves_a_canceled_slot_canceled(state: JobState)
     assert settle(canceled, [report(state, 3)], now=NOW).state is not SlotState.CANCELED
 
 
+def test_an_older_report_leaves_a_canceled_slot_canceled() -> None:
+    canceled = slot()._replace(state=SlotState.CANCELED, state_reason="REMOVED")
+    sent = settle(canceled, [report(JobState.PUBLISHED, 3, publish_now=True, publish_time=NOW)], now=NOW)
+    stored = sent._replace(targets=tuple(target._replace(report=None) for target in sent.targets))
+    assert settle(stored, [report(JobState.SCHEDULED, 2)], now=NOW) == stored
+
+
+def test_a_retry_after_publish_now_counts_the_same_in_one_batch_and_in_two() -> None:
+    canceled = slot()._replace(state=SlotState.CANCELED, state_reason="REMOVED")
+    failed = report(JobState.FAILED, 2, publish_now=True)
+    retried = report(JobState.PUBLISHED, 3, publish_time=NOW)
+    in_two = settle(settle(canceled, [failed], now=NOW), [retried], now=NOW)
+    assert settle(canceled, [failed, retried], now=NOW) == in_two
+
+
 reports = st.lists(
     st.tuples(st.sampled_from(sorted(JobState)), st.integers(1, 6), st.sampled_from([FEED, STORY])).map(
         # A version has one state, however often it is reported.

@@ -145,9 +145,11 @@ def settle(slot: SlotProgress, reports: Sequence[JobReport], *, now: datetime) -
     if not relevant:
         return slot
     targets = _reported(slot, relevant)
-    if slot.state is SlotState.CANCELED and any(report.publish_now for report in relevant):
-        # The draft was taken out of the queue, and published at once after that.
-        return slot._replace(targets=targets)
+    if slot.state is SlotState.CANCELED:
+        news = [target.report for target in targets if target.report is not None]
+        # The draft was taken out of the queue, and published at once after that; older reports change nothing.
+        if not news or any(report.publish_now for report in news):
+            return slot._replace(targets=targets)
     if _returns(slot, targets):
         return _returned(slot, targets, now)
     state = _state(slot.state, targets)
