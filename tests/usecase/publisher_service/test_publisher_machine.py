@@ -1,219 +1,212 @@
 """Everything that may happen to posts, at random and at once on two processes and a real database; promises are kept.
 
-`machine/world.py` does the steps and remembers what callers were promised; `machine/checks.py` looks at every job after
-each of them. A long run:
+`machine/authors.py`, `callers.py` and `engine.py` do the steps; `promised.py` remembers what was promised, and what an
+attempt breaks of it; `checks.py` looks at every job after each step. A long run:
 
     POSTFLOW_MACHINE_EXAMPLES=2000 make test ARGS="tests/usecase/publisher_service/test_publisher_machine.py"
 """
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine
 from datetime import timedelta
-from typing import Any
 
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+from hypothesis.stateful import initialize, rule, run_state_machine_as_test
 
-from publisher_service.domain.hold import Scope
-from tests.usecase.publisher_service.machine.checks import Checks
-from tests.usecase.publisher_service.machine.provider import ANSWERS
-from tests.usecase.publisher_service.machine.world import ACCOUNTS, DRAFTS, Processes, World
+from civil.windows import SendWindow
+from publisher_service.domain.destination import DestinationState
+from tests.usecase.publisher_service.machine.processes import Processes
+from tests.usecase.publisher_service.machine.scene import POSTS
+from tests.usecase.publisher_service.machine.steps import Steps
+from tests.usecase.publisher_service.machine.strategies import (
+    ADDRESSED,
+    Named,
+    Post,
+    Stopped,
+    addressed,
+    answers,
+    caps,
+    doubtful_answers,
+    late_answers,
+    moves,
+    patience,
+    posts,
+    prompt_answers,
+    second_answers,
+    spacings,
+    spans,
+    stopped_posts,
+    stops,
+    unfinished_answers,
+    windows,
+    zones,
+)
 
 LONG = int(os.environ.get("POSTFLOW_MACHINE_EXAMPLES", "0"))
 """How many examples a long run tries; 0 for the same few in each run."""
 
-Step = Callable[[int], Coroutine[Any, Any, None]]
-"""A step, carried out by the process of this number."""
 
-letters = st.sampled_from(list(DRAFTS))
-accounts = st.sampled_from(ACCOUNTS)
-posts = st.sampled_from([(letter, account) for letter, its_accounts in DRAFTS.items() for account in its_accounts])
-scopes = st.sampled_from([Scope.ORGANIZATION, Scope.PROVIDER])
-numbers = st.integers(0, 7)
-answers = st.sampled_from([*ANSWERS, "accepted", "late accepted", "late out and lost", "late not sent", "claim failed"])
-LATE = (
-    "late accepted",
-    "late out and lost",
-    "late lost",
-    "late not sent",
-    "late rejected",
-    "late rejected",
-    "claim failed",
-)
-SECOND = ("out and silent", "late accepted", "late out and lost", "silent", "accepted", "not begun")
-spans = st.sampled_from([0, 1, 5, 12, 20, 60, 600]).map(lambda seconds: timedelta(seconds=seconds))
+class PublisherMachine(Steps):
+    @initialize(
+        chosen=st.lists(posts, min_size=4, max_size=9, unique=True),
+        late=patience,
+        cap=caps,
+        zone=zones,
+        window=windows,
+        spacing=spacings,
+        lifts=st.booleans(),
+    )
+    def begin(
+        self,
+        chosen: list[Post],
+        late: timedelta,
+        cap: int | None,
+        zone: str,
+        window: SendWindow | None,
+        spacing: timedelta | None,
+        lifts: bool,
+    ) -> None:
+        """Posts are due; one account has a cap, another a schedule."""
+        self.lifts = lifts
+        self.set_cap("lookup", cap)
+        self.set_schedule("keyed", zone, True, window, spacing)
+        self.approve(chosen, late)
 
+    @rule(pair=st.one_of(st.tuples(stops, moves), st.tuples(moves, stops), st.tuples(moves, moves)))
+    def at_once(self, pair: tuple[Named, Named]) -> None:
+        """Two steps are carried out at the same time, by two processes."""
+        self.is_at_once = True
+        for each in pair:
+            self.call(each)
 
-class PublisherMachine(RuleBasedStateMachine):
-    def __init__(self, processes: Processes, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__()
-        self._loop = loop
-        self.world = World(processes)
-        self.checks = Checks()
-        self._waiting: Step | None = None
-        self._is_waiting = False
-        self._await(self.world.begin())
+    @rule(step=stops)
+    def stop(self, step: Named) -> None:
+        self.call(step)
 
-    def _await(self, work: Coroutine[Any, Any, Any]) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
-
-    def do(self, step: Step) -> None:
-        if self._is_waiting and self._waiting is None:
-            self._waiting = step
-            return
-        steps = [self._waiting, step] if self._waiting else [step]
-        self._waiting, self._is_waiting = None, False
-        self._await(self._carry_out(steps))
-
-    async def _carry_out(self, steps: list[Step]) -> None:
-        async with asyncio.TaskGroup() as group:
-            for process, step in enumerate(steps):
-                group.create_task(step(process))
-        await self.checks.check(self.world)
-
-    def teardown(self) -> None:
-        self._await(self.checks.finish(self.world))
-
-    @initialize(chosen=st.lists(posts, min_size=2, max_size=6, unique=True), cap=st.sampled_from([None, None, 1, 2]))
-    def begin(self, chosen: list[tuple[str, str]], cap: int | None) -> None:
-        if cap is not None:
-            self._await(self.world.put_cap(cap))
-        for letter, account in chosen:
-            self.schedule((letter, account), timedelta(0), timedelta(minutes=20))
-
-    @rule()
-    def at_once(self) -> None:
-        """The next two steps are carried out at the same time, by two processes."""
-        self._is_waiting = True
-
-    # Drafts and Queue
-
-    @rule(letter=letters, approved=st.booleans(), new_text=st.booleans(), left=st.sampled_from([2, 2, 2, 1, 0]))
-    def save(self, letter: str, approved: bool, new_text: bool, left: int) -> None:
-        self.do(lambda process: self.world.save(process, letter, approved=approved, new_text=new_text, left=left))
-
-    @rule(post=posts, ahead=spans, late=st.sampled_from([2, 20]).map(lambda minutes: timedelta(minutes=minutes)))
-    def schedule(self, post: tuple[str, str], ahead: timedelta, late: timedelta) -> None:
-        self.do(lambda process: self.world.schedule(process, *post, ahead=ahead, late=late))
-
-    @rule(number=st.integers(0, 1000))
-    def repeat_event(self, number: int) -> None:
-        self.do(lambda process: self.world.repeat_event(process, number))
-
-    @rule(post=posts)
-    def drop_slot(self, post: tuple[str, str]) -> None:
-        self.do(lambda process: self.world.drop_slot(process, *post))
-
-    # callers
-
-    @rule(post=posts)
-    def cancel(self, post: tuple[str, str]) -> None:
-        self.do(lambda process: self.world.cancel(process, *post))
-
-    @rule(letter=letters)
-    def withdraw(self, letter: str) -> None:
-        self.do(lambda process: self.world.withdraw(process, letter))
-
-    @rule(hold=st.sampled_from(["one", "two"]), account=accounts)
-    def hold(self, hold: str, account: str) -> None:
-        self.do(lambda process: self.world.hold(process, hold, account))
-
-    @rule(hold=st.sampled_from(["one", "two"]), account=accounts)
-    def release(self, hold: str, account: str) -> None:
-        self.do(lambda process: self.world.release(process, hold, account))
-
-    @rule(scope=scopes)
-    def hold_all(self, scope: Scope) -> None:
-        self.do(lambda process: self.world.hold_all(process, scope))
-
-    @rule(scope=scopes)
-    def release_all(self, scope: Scope) -> None:
-        self.do(lambda process: self.world.release_all(process, scope))
-
-    @rule(post=posts)
-    def retry(self, post: tuple[str, str]) -> None:
-        self.do(lambda process: self.world.retry(process, *post))
-
-    @rule(post=posts)
-    def publish_now(self, post: tuple[str, str]) -> None:
-        self.do(lambda process: self.world.publish_now(process, *post))
-
-    @rule(account=accounts)
-    def connect(self, account: str) -> None:
-        self.do(lambda process: self.world.connect(process, account))
-
-    @rule(post=posts)
-    def resolve(self, post: tuple[str, str]) -> None:
-        self.do(lambda process: self.world.resolve(process, *post))
-
-    # what Publisher does, and what the provider answers
-
-    @rule(number=numbers, answer=answers)
-    def deliver(self, number: int, answer: str) -> None:
-        self.do(lambda process: self.world.deliver(process, number, answer))
-
-    @rule(answer=answers)
-    def sweep(self, answer: str) -> None:
-        self.do(lambda process: self.world.sweep(process, answer))
-
-    @rule(answer=answers)
-    def take_turns(self, answer: str) -> None:
-        self.do(lambda process: self.world.take_turns(process, answer))
-
-    @rule()
-    def answer_late(self) -> None:
-        self.do(self.world.answer_late)
-
-    @rule()
-    def disown(self) -> None:
-        self.do(self.world.disown)
-
-    @rule(looks_fail=st.booleans())
-    def break_looks(self, looks_fail: bool) -> None:
-        self.world.provider.looks_fail = looks_fail
+    @rule(step=moves)
+    def move(self, step: Named) -> None:
+        self.call(step)
 
     @rule(span=spans)
     def let_time_pass(self, span: timedelta) -> None:
-        if not self._is_waiting:
-            self.world.clock.moment += span
+        self.world.clock.moment += span
+
+    # stories, which lead further in a few steps than chance does
 
     @rule(answer=answers)
     def recover_later(self, answer: str) -> None:
         """Time passes until leases have ended and looks are due, and a process sweeps."""
-        if not self._is_waiting:
-            self._sweep_after(16, answer)
+        self.sweep_after(16, answer)
 
     @rule(
-        number=numbers,
-        first=st.sampled_from(LATE),
-        second=st.sampled_from(SECOND),
+        post=posts,
+        first=late_answers,
+        second=second_answers,
         after=st.sampled_from([0, 1, 2, 3, 3, 3, 4]),
     )
-    def send_twice(self, number: int, first: str, second: str, after: int) -> None:
+    def send_twice(self, post: Post, first: str, second: str, after: int) -> None:
         """The lease of an attempt ends before its answer, which comes during a later step of its recovery."""
-        if self._is_waiting:
-            return
-        self.deliver(number, first)
-        for place, seconds in enumerate((16, 12, 31, 31)):
-            if place == after:
-                self.answer_late()
-            self._sweep_after(seconds, second)
+        with self.story():
+            self.approve([post], timedelta(minutes=20))
+            self.deliver(0, first)
+            for place, seconds in enumerate((16, 12, 31, 31)):
+                if place == after:
+                    self.answer_late()
+                self.sweep_after(seconds, second)
 
-    @rule(post=posts, answer=answers, second=answers)
-    def post_now(self, post: tuple[str, str], answer: str, second: str) -> None:
+    @rule(post=posts, answers=st.lists(answers, min_size=2, max_size=4), seconds=st.sampled_from([2, 16, 40]))
+    def insist(self, post: Post, answers: list[str], seconds: int) -> None:
+        """A post is sent again and again."""
+        with self.story():
+            self.approve([post], timedelta(minutes=60))
+            self.deliver(0, answers[0])
+            for answer in answers[1:]:
+                self.sweep_after(seconds, answer)
+                self.take_turns(answer)
+
+    @rule(post=posts, answer=answers, second=answers, late=patience)
+    def post_now(self, post: Post, answer: str, second: str, late: timedelta) -> None:
         """A post is approved, gets a time, and its command comes twice."""
-        if self._is_waiting:
-            return
-        self.save(post[0], approved=True, new_text=False, left=2)
-        self.schedule(post, timedelta(0), timedelta(minutes=20))
-        self.deliver(0, answer)
-        self.deliver(1, second)
+        with self.story():
+            self.approve([post], late)
+            self.deliver(0, answer)
+            self.deliver(1, second)
 
-    def _sweep_after(self, seconds: int, answer: str) -> None:
-        self.world.clock.moment += timedelta(seconds=seconds)
-        self.do(lambda process: self.world.sweep(process, answer))
+    @rule(post=addressed, times=st.integers(1, 5))
+    def refuse(self, post: Post, times: int) -> None:
+        """The provider refuses a post so many times in a row, each in a run of its own."""
+        with self.story():
+            self.approve([post], timedelta(minutes=20))
+            self.deliver(0, "rejected")
+            for _ in range(1, times):
+                self.retry(post)
+                self.sweep("rejected")
+
+    @rule(stopped=stopped_posts, begun=prompt_answers, is_at_once=st.booleans(), answer=answers)
+    def stop_before_request(self, stopped: Stopped, begun: str, is_at_once: bool, answer: str) -> None:
+        """Something stops a post that is claimed, and whose request has not begun."""
+        with self.story():
+            self._prepare([stopped[0]])
+            self.take_in("slow")
+            self.is_at_once = is_at_once
+            self.call(stopped[1])
+            self.begin_request(begun)
+            self._go_on(answer)
+
+    @rule(stopped=stopped_posts, first=doubtful_answers, is_at_once=st.booleans(), answer=answers)
+    def stop_in_doubt(self, stopped: Stopped, first: str, is_at_once: bool, answer: str) -> None:
+        """Something stops a post that may be out."""
+        with self.story():
+            self._prepare([stopped[0]])
+            self.deliver(0, first)
+            self.is_at_once = is_at_once
+            self.call(stopped[1])
+            self.answer_late()
+            self._go_on(answer)
+
+    @rule(stopped=stopped_posts, first=unfinished_answers, is_at_once=st.booleans(), answer=answers)
+    def stop_in_line(self, stopped: Stopped, first: str, is_at_once: bool, answer: str) -> None:
+        """Something stops a post that waits behind others of its account."""
+        post, stop = stopped
+        with self.story():
+            self._prepare([each for each in POSTS if each[1] == post[1] and each != post])
+            self.take_in(first)
+            self.world.clock.moment += timedelta(seconds=1)
+            self.approve([post], timedelta(minutes=60))
+            self.take_in("accepted")
+            self.is_at_once = is_at_once
+            self.call(stop)
+            self.begin_request("accepted")
+            self.answer_late()
+            self._go_on(answer)
+
+    @rule(answer=answers)
+    def wait_for_limits(self, answer: str) -> None:
+        """A night passes, and lines have their turns."""
+        with self.story():
+            self.world.clock.moment += timedelta(hours=10)
+            self.take_turns(answer)
+            self.take_turns(answer)
+
+    def _prepare(self, chosen: list[Post]) -> None:
+        """Posts are due that nothing stops."""
+        for _ in range(len(self.world.promised.held)):
+            self.release(0)
+        account = chosen[0][1]
+        self.connect(account)
+        schedule = self.world.promised.schedules[account]
+        if schedule.window is not None or not schedule.enabled:
+            self.set_schedule(account, schedule.time_zone, True, None, None)
+        for post in chosen:
+            if post in ADDRESSED:
+                self.switch(post, DestinationState.ACTIVE)
+        self.approve(chosen, timedelta(minutes=60))
+
+    def _go_on(self, answer: str) -> None:
+        for _ in range(2):
+            self.sweep_after(16, answer)
+            self.take_turns(answer)
 
 
 async def test_promises_are_kept_in_any_order_of_what_may_happen(database_url: str) -> None:
@@ -224,7 +217,7 @@ async def test_promises_are_kept_in_any_order_of_what_may_happen(database_url: s
             super().__init__(processes, loop)
 
     chosen = settings(
-        max_examples=LONG or 60,
+        max_examples=LONG or 30,
         stateful_step_count=50 if LONG else 30,
         derandomize=not LONG,
         database=None,

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from publisher_service.adapters.providers.adapter import Limits, Post, Proof
 from publisher_service.domain.claim import Claimed
@@ -13,6 +13,7 @@ from publisher_service.domain.outcome import (
     AuthRefused,
     Finding,
     Found,
+    Level,
     NoProof,
     NotBegun,
     NotSent,
@@ -22,6 +23,8 @@ from publisher_service.domain.outcome import (
 )
 from tests.usecase.publisher_service.replica import CHANNELS
 
+PAUSE = timedelta(seconds=20)
+CLOSED = ("rate limited", "channel limited")
 OUT = Accepted(external_id="", external_url="")
 LOST = Ambiguous(reason="TIMEOUT_AFTER_WRITE", message="m")
 ANSWERS: dict[str, Outcome] = {
@@ -31,9 +34,11 @@ ANSWERS: dict[str, Outcome] = {
     "out and silent": LOST,
     "silent": LOST,
     "rejected": Rejected(reason="STATUS_422", message="m"),
+    "peer blocked": Rejected(reason="PEER_BLOCKED", message="m", peer_blocked=True),
     "not sent": NotSent(reason="CONNECTION_REFUSED", message="m"),
     "not begun": NotBegun(reason="LEASE_TOO_SHORT", message="m"),
-    "rate limited": RateLimited(message="m", retry_after=timedelta(seconds=20)),
+    "rate limited": RateLimited(message="m", retry_after=PAUSE),
+    "channel limited": RateLimited(message="m", retry_after=PAUSE, level=Level.CHANNEL),
     "auth refused": AuthRefused(message="m"),
 }
 """An effect is out after `accepted` and `out and ...`; after `... silent` the process dies with the answer."""
@@ -46,8 +51,6 @@ class ScriptedProvider:
     effects: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     # The bytes that may be out under a key.
     doubtful: dict[str, bytes] = field(default_factory=dict)
-    # When the last request of each key was claimed.
-    days: dict[str, datetime | None] = field(default_factory=dict)
     looks_fail: bool = False
 
     def forget(self) -> None:
@@ -57,7 +60,6 @@ class ScriptedProvider:
 
     def request(self, claimed: Claimed, answer: str) -> Outcome:
         key = claimed.idempotency_key
-        self.days[key] = claimed.job.last_attempt_time
         if "out" in answer.split() or answer == "accepted":
             self._put_out(key, claimed.job.target.social_account_id)
         if answer not in ("not sent", "not begun"):
