@@ -33,6 +33,7 @@ from tests.usecase.publisher_service.machine.strategies import (
     patience,
     posts,
     prompt_answers,
+    rooms,
     second_answers,
     spacings,
     spans,
@@ -143,34 +144,34 @@ class PublisherMachine(Steps):
                 self.retry(post)
                 self.sweep("rejected")
 
-    @rule(stopped=stopped_posts, begun=prompt_answers, is_at_once=st.booleans(), answer=answers)
-    def stop_before_request(self, stopped: Stopped, begun: str, is_at_once: bool, answer: str) -> None:
+    @rule(stopped=stopped_posts, begun=prompt_answers, is_at_once=st.booleans(), answer=answers, room=rooms)
+    def stop_before_request(self, stopped: Stopped, begun: str, is_at_once: bool, answer: str, room: int) -> None:
         """Something stops a post that is claimed, and whose request has not begun."""
         with self.story():
-            self._prepare([stopped[0]])
+            self._prepare([stopped[0]], room)
             self.take_in("slow")
             self.is_at_once = is_at_once
             self.call(stopped[1])
             self.begin_request(begun)
             self._go_on(answer)
 
-    @rule(stopped=stopped_posts, first=doubtful_answers, is_at_once=st.booleans(), answer=answers)
-    def stop_in_doubt(self, stopped: Stopped, first: str, is_at_once: bool, answer: str) -> None:
+    @rule(stopped=stopped_posts, first=doubtful_answers, is_at_once=st.booleans(), answer=answers, room=rooms)
+    def stop_in_doubt(self, stopped: Stopped, first: str, is_at_once: bool, answer: str, room: int) -> None:
         """Something stops a post that may be out."""
         with self.story():
-            self._prepare([stopped[0]])
+            self._prepare([stopped[0]], room)
             self.deliver(0, first)
             self.is_at_once = is_at_once
             self.call(stopped[1])
             self.answer_late()
             self._go_on(answer)
 
-    @rule(stopped=stopped_posts, first=unfinished_answers, is_at_once=st.booleans(), answer=answers)
-    def stop_in_line(self, stopped: Stopped, first: str, is_at_once: bool, answer: str) -> None:
+    @rule(stopped=stopped_posts, first=unfinished_answers, is_at_once=st.booleans(), answer=answers, room=rooms)
+    def stop_in_line(self, stopped: Stopped, first: str, is_at_once: bool, answer: str, room: int) -> None:
         """Something stops a post that waits behind others of its account."""
         post, stop = stopped
         with self.story():
-            self._prepare([each for each in POSTS if each[1] == post[1] and each != post])
+            self._prepare([each for each in POSTS if each[1] == post[1] and each != post], room)
             self.take_in(first)
             self.world.clock.moment += timedelta(seconds=1)
             self.approve([post], timedelta(minutes=60))
@@ -189,8 +190,8 @@ class PublisherMachine(Steps):
             self.take_turns(answer)
             self.take_turns(answer)
 
-    def _prepare(self, chosen: list[Post]) -> None:
-        """Posts are due that nothing stops."""
+    def _prepare(self, chosen: list[Post], room: int) -> None:
+        """Posts are due that nothing stops, as many as the cap of their account leaves room for."""
         for _ in range(len(self.world.promised.held)):
             self.release(0)
         account = chosen[0][1]
@@ -201,6 +202,7 @@ class PublisherMachine(Steps):
         for post in chosen:
             if post in ADDRESSED:
                 self.switch(post, DestinationState.ACTIVE)
+        self.leave_room(account, room)
         self.approve(chosen, timedelta(minutes=60))
 
     def _go_on(self, answer: str) -> None:
@@ -217,7 +219,7 @@ async def test_promises_are_kept_in_any_order_of_what_may_happen(database_url: s
             super().__init__(processes, loop)
 
     chosen = settings(
-        max_examples=LONG or 30,
+        max_examples=LONG or 25,
         stateful_step_count=50 if LONG else 30,
         derandomize=not LONG,
         database=None,

@@ -55,6 +55,15 @@ class Callers:
                 raise
         promised.after_step(lambda: promised.keep_cap(account, change))
 
+    async def leave_room(self, process: int, account: str, room: int) -> None:
+        """Gives the account a cap that leaves room for so many posts today."""
+        used = await self.world.rows(
+            "select used from account_action where social_account_id = :account and day_end > :now",
+            account=account,
+            now=self.world.now,
+        )
+        await self.set_cap(process, account, room + (used[0].used if used else 0))
+
     async def switch(self, process: int, letter: str, account: str, state: DestinationState) -> None:
         """Activates or deactivates the destination of a post."""
         (target,) = self.world.draft(letter).targets(account)

@@ -26,6 +26,20 @@ _STATEMENTS = {
         ) n
         where a.used <> n.reserved and a.day_start is not null
     """),
+    # Places of caps that are taken for what is proven to have had no effect.
+    "wasted": text("""
+        select r.social_account_id, r.post_job_id, r.run, a.state from reservation r
+        join attempt a using (organization_id, post_job_id, fence)
+        where a.state not in ('SENDING', 'UNKNOWN', 'ACCEPTED')
+    """),
+    # Runs that have or may have had effect, and have taken no place.
+    "uncounted": text("""
+        select j.social_account_id, a.post_job_id, a.run, a.state, a.start_time from attempt a
+        join post_job j on j.id = a.post_job_id
+        where a.state in ('SENDING', 'UNKNOWN', 'ACCEPTED') and not exists (
+            select from reservation r where r.post_job_id = a.post_job_id and r.run = a.run
+        )
+    """),
     "parked": text("""
         select j.social_account_id, j.parked_on, min(p.wake_time) as wake_time, count(*) as posts from post_job j
         left join parked_line p using (organization_id, social_account_id, parked_on)
@@ -51,6 +65,8 @@ class Snapshot:
     reserved: Rows
     # Caps of which something else is counted than what is reserved.
     miscounted: Rows
+    wasted: Rows
+    uncounted: Rows
     parked: Rows
     destinations: Rows
     answers: Rows

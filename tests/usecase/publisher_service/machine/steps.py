@@ -127,6 +127,9 @@ class Steps(RuleBasedStateMachine):
         self.disconnect(account)
         self.connect(account)
 
+    def leave_room(self, account: str, room: int) -> None:
+        self.do(lambda process: self.callers.leave_room(process, account, room))
+
     def set_cap(self, account: str, cap: int | None) -> None:
         self.do(lambda process: self.callers.set_cap(process, account, cap))
 
