@@ -26,13 +26,13 @@ from tests.usecase.publisher_service.machine.strategies import (
     Stopped,
     addressed,
     answers,
+    begun_answers,
     caps,
     doubtful_answers,
     late_answers,
     moves,
     patience,
     posts,
-    prompt_answers,
     rooms,
     second_answers,
     spacings,
@@ -144,15 +144,27 @@ class PublisherMachine(Steps):
                 self.retry(post)
                 self.sweep("rejected")
 
-    @rule(stopped=stopped_posts, begun=prompt_answers, is_at_once=st.booleans(), answer=answers, room=rooms)
-    def stop_before_request(self, stopped: Stopped, begun: str, is_at_once: bool, answer: str, room: int) -> None:
-        """Something stops a post that is claimed, and whose request has not begun."""
+    @rule(
+        stopped=stopped_posts,
+        begun=begun_answers,
+        is_over=st.booleans(),
+        is_at_once=st.booleans(),
+        answer=answers,
+        room=rooms,
+    )
+    def stop_before_request(
+        self, stopped: Stopped, begun: str, is_over: bool, is_at_once: bool, answer: str, room: int
+    ) -> None:
+        """Something stops a post whose request has not begun; it may be over before that is recorded."""
         with self.story():
             self._prepare([stopped[0]], room)
             self.take_in("slow")
             self.is_at_once = is_at_once
             self.call(stopped[1])
             self.begin_request(begun)
+            if is_over:
+                self.release(0)
+                self.answer_late()
             self._go_on(answer)
 
     @rule(stopped=stopped_posts, first=doubtful_answers, is_at_once=st.booleans(), answer=answers, room=rooms)

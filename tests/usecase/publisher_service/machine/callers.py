@@ -1,6 +1,9 @@
 """People and programs that call Publisher, and what its answers promise them."""
 
 from contextlib import suppress
+from typing import Any
+
+from sqlalchemy import Row
 
 from publisher_service.domain.destination import DestinationState
 from publisher_service.domain.hold import Scope
@@ -9,6 +12,10 @@ from servicekit.faults import Fault, NotFound, Refused
 from testkit.calls import call
 from tests.usecase.publisher_service.machine.promised import Held
 from tests.usecase.publisher_service.machine.world import World
+
+_MAY_BE_OUT = """
+    select id, social_account_id, brand_id, campaign_id, fence from post_job where state in ('SENDING', 'UNKNOWN')
+"""
 
 
 class Callers:
@@ -19,8 +26,13 @@ class Callers:
 
     async def hold(self, process: int, name: str, scope: Scope, scope_id: str) -> None:
         hold = f"{name}-{scope}-{scope_id}"
+        before = await self._may_be_out()
         holding = await self.world.processes[process].hold(scope_id, scope=scope, hold=hold)
-        self.world.promised.held.setdefault(hold, Held(scope, scope_id, frozenset(holding.in_flight)))
+        held = Held(scope, scope_id, frozenset(holding.in_flight))
+        self.world.promised.held.setdefault(hold, held)
+        out = {row.id for row in before & await self._may_be_out() if held.covers(*_covered_by(row))}
+        if hold in self.world.promised.held and out - held.in_flight:
+            self.world.broken.append(f"{hold} does not list {out - held.in_flight}")
 
     async def release(self, process: int, number: int) -> None:
         if held := list(self.world.promised.held):
@@ -37,11 +49,17 @@ class Callers:
         await self.world.processes[process].connect(account, token=f"token-{self.world.tokens[account]}")
 
     async def disconnect(self, process: int, account: str) -> None:
-        newest = self.world.tokens[account]
-        gone = await self.world.processes[process].disconnect(account)
-        erased, _ = self.world.promised.erased.get(account, (0, frozenset()))
+        world, newest = self.world, self.world.tokens[account]
+        world.ended_tokens.add((account, newest))
+        before = await self._may_be_out()
+        gone = await world.processes[process].disconnect(account)
+        world.ended_tokens.add((account, world.tokens[account]))
+        out = {row.id for row in before & await self._may_be_out() if row.social_account_id == account}
+        if out - {*gone.in_flight}:
+            world.broken.append(f"the disconnection of {account} does not list {out - {*gone.in_flight}}")
+        erased, _ = world.promised.erased.get(account, (0, frozenset()))
         if newest > erased:
-            self.world.promised.erased[account] = newest, frozenset(gone.in_flight)
+            world.promised.erased[account] = newest, frozenset(gone.in_flight)
 
     async def set_cap(self, process: int, account: str, cap: int | None) -> None:
         """Gives the account another daily cap for posts, or none."""
@@ -124,3 +142,11 @@ class Callers:
             # A look, or an answer, came first.
             if fault.reason != "POST_JOB_NOT_RESOLVABLE":
                 raise
+
+    async def _may_be_out(self) -> set[Row[Any]]:
+        """Returns the posts that may be out: who stops them before and after they are read has to list them."""
+        return {*await self.world.rows(_MAY_BE_OUT)}
+
+
+def _covered_by(row: Row[Any]) -> tuple[str, str, str]:
+    return row.social_account_id, row.brand_id, row.campaign_id

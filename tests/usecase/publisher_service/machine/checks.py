@@ -41,6 +41,9 @@ class Checks:
         in_flight = Counter(job.social_account_id for job in seen.jobs if job.state == "SENDING")
         assert max(in_flight.values(), default=0) <= 1, "an account sends several posts at a time"
         assert seen.stuck == [], "a gate is closed by a post that is not out"
+        for account in seen.disconnected:
+            newest = (account.id, world.tokens[account.id])
+            assert newest in world.ended_tokens, f"{newest} was neither refused nor erased"
         self._check_caps(seen)
         self._destinations.check(seen)
         self._check_events(seen)

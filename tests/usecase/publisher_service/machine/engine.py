@@ -81,14 +81,16 @@ class Engine:
         if reason is None and stopped:
             self.world.broken.append(f"{job.id} begins, though stopped by {stopped}")
         assert job.last_attempt_time is not None
-        if reason is not None:
-            await self._settle(replica, claimed, NotBegun(reason=reason, message="m"))
-        elif not token:
-            await self._settle(replica, claimed, NotBegun(reason=Reason.ACCOUNT_NOT_CONNECTED, message="m"))
-        elif self.world.now + REQUEST > job.last_attempt_time + LEASE:
-            await self._settle(replica, claimed, NotBegun(reason="LEASE_TOO_SHORT", message="m"))
-        else:
+        unsent: str | None = reason or (None if token else Reason.ACCOUNT_NOT_CONNECTED)
+        if unsent is None and self.world.now + REQUEST > job.last_attempt_time + LEASE:
+            unsent = "LEASE_TOO_SHORT"
+        if unsent is None:
             await self._request(replica, claimed, answer)
+        elif answer.startswith("late "):
+            outcome = NotBegun(reason=unsent, message="m")
+            self.world.late.append(Sent(claimed=claimed, outcome=outcome, time=self.world.now))
+        else:
+            await self._settle(replica, claimed, NotBegun(reason=unsent, message="m"))
 
     async def _claim(self, process: int, commands: Sequence[Command], answer: str) -> None:
         replica = self.world.processes[process]
@@ -136,6 +138,8 @@ class Engine:
         answer = answer.removeprefix("late ")
         outcome = self.world.provider.request(claimed, answer)
         job, key = claimed.job, claimed.idempotency_key
+        if answer == "auth refused":
+            self.world.ended_tokens.add((job.target.social_account_id, replica.token_of(claimed)))
         if self.world.provider.effects.get(key):
             sent = self.world.promised.sent[job.target.social_account_id]
             sent.setdefault(key, self.world.now)

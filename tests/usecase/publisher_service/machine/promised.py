@@ -28,14 +28,14 @@ class Held:
     scope_id: str
     in_flight: frozenset[str] = frozenset()
 
-    def covers(self, job: PostJob) -> bool:
+    def covers(self, account: str, brand: str, campaign: str) -> bool:
         match self.scope:
             case Scope.ACCOUNT:
-                return self.scope_id == job.target.social_account_id
+                return self.scope_id == account
             case Scope.BRAND:
-                return self.scope_id == job.brand_id
+                return self.scope_id == brand
             case Scope.CAMPAIGN:
-                return self.scope_id == job.campaign_id
+                return self.scope_id == campaign
             case _:
                 # All accounts are of one organization and one provider.
                 return True
@@ -157,7 +157,7 @@ class Promised:
         found = [
             f"under the hold {hold}"
             for hold, held in self.held.items()
-            if held.covers(job) and job.id not in held.in_flight
+            if held.covers(*_covered_by(job)) and job.id not in held.in_flight
         ]
         below, in_flight = self.withdrawn.get(job.draft_id, (0, frozenset[str]()))
         if job.content_revision < below and job.id not in in_flight:
@@ -169,7 +169,7 @@ class Promised:
 
     def stops(self, claimed: Claimed, token: int) -> set[str]:
         """Returns what stops a request that has not begun, even if the answers have listed its post."""
-        found = {hold for hold, held in self.held.items() if held.covers(claimed.job)}
+        found = {hold for hold, held in self.held.items() if held.covers(*_covered_by(claimed.job))}
         if token <= self.erased.get(claimed.job.target.social_account_id, (0, frozenset[str]()))[0]:
             found.add("disconnected")
         return found
@@ -177,3 +177,7 @@ class Promised:
 
 def _order_of(job: PostJob) -> Order:
     return job.slot_sequence, job.slot_id, job.slot_revision
+
+
+def _covered_by(job: PostJob) -> tuple[str, str, str]:
+    return job.target.social_account_id, job.brand_id, job.campaign_id

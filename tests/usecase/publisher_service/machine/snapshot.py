@@ -12,6 +12,7 @@ Rows = Sequence[Row[Any]]
 
 _STATEMENTS = {
     "jobs": text("select * from post_job"),
+    "disconnected": text("select id from social_account where state <> 'CONNECTED'"),
     "contents": text("select draft_id, version from content"),
     "stuck": text("""
         select g.* from account_gate g join post_job j on j.id = g.open_job_id where j.state <> 'SENDING'
@@ -59,6 +60,7 @@ _ANNOUNCED = text("select position, payload from outbox where position > :after 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
     jobs: Rows
+    disconnected: Rows
     contents: Rows
     # Gates that are closed by a post that is not out.
     stuck: Rows

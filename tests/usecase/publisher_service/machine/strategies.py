@@ -30,7 +30,7 @@ zones, windows, spacings = st.sampled_from(ZONES), st.sampled_from(WINDOWS), st.
 spans = st.sampled_from([0, 1, 5, 12, 20, 60, 600]).map(lambda seconds: timedelta(seconds=seconds))
 patience = st.sampled_from([5, 20, 60, 12 * 24 * 60]).map(lambda minutes: timedelta(minutes=minutes))
 
-prompt_answers = st.sampled_from(list(ANSWERS))
+begun_answers = st.sampled_from([*ANSWERS, *(["late accepted"] * 4), "late out and lost"])
 answers = st.sampled_from(
     [*ANSWERS, "accepted", "slow", "slow", "late accepted", "late out and lost", "late not sent", "claim failed"]
 )
@@ -103,5 +103,5 @@ moves: st.SearchStrategy[Named] = st.one_of(
     st.tuples(st.just("release"), numbers),
     st.tuples(st.just("connect"), accounts),
     st.tuples(st.just("answer_late")),
-    st.tuples(st.just("begin_request"), prompt_answers),
+    st.tuples(st.just("begin_request"), begun_answers),
 )

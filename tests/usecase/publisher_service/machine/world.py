@@ -34,7 +34,9 @@ class World:
         self.switched: set[Target] = set()
         self.drafts: dict[str, Draft] = {}
         self._numbers: Counter[str] = Counter()
+        # The number of the newest token of each account; and those that were refused or erased, or may be.
         self.tokens: Counter[str] = Counter()
+        self.ended_tokens: set[tuple[str, int]] = set()
         # What may come again, or late: the events, commands, answers, requests, and claims without a confirmed COMMIT.
         self.events: list[SavedDraft | Slot | SlotPost | AccountSchedule] = []
         self.commands: list[Command] = []
