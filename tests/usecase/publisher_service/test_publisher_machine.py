@@ -39,6 +39,7 @@ from tests.usecase.publisher_service.machine.strategies import (
     spans,
     stopped_posts,
     stops,
+    stops_of,
     unfinished_answers,
     windows,
     zones,
@@ -167,12 +168,24 @@ class PublisherMachine(Steps):
                 self.answer_late()
             self._go_on(answer)
 
-    @rule(stopped=stopped_posts, first=doubtful_answers, is_at_once=st.booleans(), answer=answers, room=rooms)
-    def stop_in_doubt(self, stopped: Stopped, first: str, is_at_once: bool, answer: str, room: int) -> None:
-        """Something stops a post that may be out."""
+    @rule(
+        stopped=stopped_posts,
+        first=doubtful_answers,
+        is_looked_up=st.booleans(),
+        is_at_once=st.booleans(),
+        answer=answers,
+        room=rooms,
+    )
+    def stop_in_doubt(
+        self, stopped: Stopped, first: str, is_looked_up: bool, is_at_once: bool, answer: str, room: int
+    ) -> None:
+        """Something stops a post that may be out, or waits to be sent again."""
         with self.story():
             self._prepare([stopped[0]], room)
             self.deliver(0, first)
+            if is_looked_up:
+                self.sweep_after(16, "not begun")
+                self.sweep_after(12, "not begun")
             self.is_at_once = is_at_once
             self.call(stopped[1])
             self.answer_late()
@@ -192,6 +205,8 @@ class PublisherMachine(Steps):
             self.call(stop)
             self.begin_request("accepted")
             self.answer_late()
+            for _ in POSTS:
+                self.take_turns("accepted")
             self._go_on(answer)
 
     @rule(answer=answers)
@@ -209,18 +224,41 @@ class PublisherMachine(Steps):
         account = chosen[0][1]
         self.connect(account)
         schedule = self.world.promised.schedules[account]
-        if schedule.window is not None or not schedule.enabled:
+        if schedule.window or schedule.min_spacing or not schedule.enabled:
             self.set_schedule(account, schedule.time_zone, True, None, None)
         for post in chosen:
             if post in ADDRESSED:
                 self.switch(post, DestinationState.ACTIVE)
+        # Until its line has had a turn, no command passes it.
+        self.take_turns("accepted")
         self.leave_room(account, room)
-        self.approve(chosen, timedelta(minutes=60))
+        # No text that was withdrawn before.
+        self.approve(chosen, timedelta(minutes=60), new_text=True)
 
     def _go_on(self, answer: str) -> None:
         for _ in range(2):
             self.sweep_after(16, answer)
             self.take_turns(answer)
+
+
+async def test_promises_are_kept_no_matter_what_stops_a_post_half_way(database_url: str) -> None:
+    loop, processes = asyncio.get_running_loop(), Processes(database_url)
+
+    def tell(stopped: Stopped) -> None:
+        machine = PublisherMachine(processes, loop)
+        for is_over in (False, True):
+            machine.stop_before_request(stopped, "late accepted", is_over, False, "accepted", 2)
+        machine.stop_in_line(stopped, "slow", False, "accepted", 10)
+        for is_looked_up in (False, True):
+            machine.stop_in_doubt(stopped, "lost", is_looked_up, False, "accepted", 2)
+        machine.teardown()
+
+    try:
+        post = ("f", "lookup")
+        for stop in stops_of(post):
+            await asyncio.to_thread(tell, (post, stop))
+    finally:
+        await processes.close()
 
 
 async def test_promises_are_kept_in_any_order_of_what_may_happen(database_url: str) -> None:
@@ -231,7 +269,7 @@ async def test_promises_are_kept_in_any_order_of_what_may_happen(database_url: s
             super().__init__(processes, loop)
 
     chosen = settings(
-        max_examples=LONG or 25,
+        max_examples=LONG or 12,
         stateful_step_count=50 if LONG else 30,
         derandomize=not LONG,
         database=None,

@@ -61,7 +61,9 @@ class Authors:
         below = draft.revision + 1
         withdrawal = await self.world.processes[process].withdraw(ORG, draft.id, below)
         if not withdrawal.published:
-            self.world.promised.withdrawn[draft.id] = below, frozenset(withdrawal.in_flight)
+            promised = self.world.promised
+            promised.withdrawn[draft.id] = below, frozenset(withdrawal.in_flight)
+            promised.after_step(lambda: promised.forbidden.update({draft.id: below}))
 
     # Queue
 
@@ -88,10 +90,10 @@ class Authors:
         world.commands.append(_command(slot, draft.revision))
         await world.processes[process].take(slot, now=world.now)
 
-    async def approve(self, process: int, posts: Sequence[tuple[str, str]], *, late: timedelta) -> None:
-        """Approves posts as they are, and gives them slots that are due."""
+    async def approve(self, process: int, posts: Sequence[tuple[str, str]], *, new_text: bool, late: timedelta) -> None:
+        """Approves posts, as they are or in a new revision, and gives them slots that are due."""
         for letter, account in posts:
-            await self.save(process, letter, new_text=False)
+            await self.save(process, letter, new_text=new_text)
             await self.schedule(process, letter, account, ahead=timedelta(0), late=late)
 
     async def cancel(self, process: int, letter: str, account: str) -> None:

@@ -1,6 +1,7 @@
 """People and programs that call Publisher, and what its answers promise them."""
 
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Row
@@ -29,7 +30,10 @@ class Callers:
         before = await self._may_be_out()
         holding = await self.world.processes[process].hold(scope_id, scope=scope, hold=hold)
         held = Held(scope, scope_id, frozenset(holding.in_flight))
+        if hold in self.world.releasing:
+            return  # which of them came first?
         self.world.promised.held.setdefault(hold, held)
+        self.world.promised.after_step(partial(self.world.promised.stop, hold))
         out = {row.id for row in before & await self._may_be_out() if held.covers(*_covered_by(row))}
         if hold in self.world.promised.held and out - held.in_flight:
             self.world.broken.append(f"{hold} does not list {out - held.in_flight}")
@@ -38,7 +42,9 @@ class Callers:
         if held := list(self.world.promised.held):
             hold = held[number % len(held)]
             # From now on, not from the answer on: the release may take effect at any time between.
+            self.world.releasing.add(hold)
             del self.world.promised.held[hold]
+            self.world.promised.stopped.pop(hold, None)
             await self.world.processes[process].release(hold)
 
     # accounts

@@ -59,8 +59,10 @@ class Ending:
     async def _open(self, *, lifts: bool) -> None:
         """Nothing stands still any more: everything is approved, connected, active and not held."""
         world = self._world
-        while world.promised.held:
-            await self._callers.release(0, 0)
+        world.promised.held.clear()
+        world.promised.stopped.clear()
+        for hold in await world.rows("select id from hold where in_force"):
+            await world.processes[0].release(hold.id)
         for account in ACCOUNTS:
             await self._callers.connect(0, account)
             if lifts:

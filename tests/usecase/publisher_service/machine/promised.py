@@ -48,6 +48,9 @@ class Promised:
     canceled: dict[str, Order] = field(default_factory=dict)
     # The lowest revision of each draft that may go out, and the jobs that may be out with an older one.
     withdrawn: dict[str, tuple[int, frozenset[str]]] = field(default_factory=dict)
+    # The same, without exceptions: an attempt that begins in a later step is in no list.
+    stopped: dict[str, Held] = field(default_factory=dict)
+    forbidden: dict[str, int] = field(default_factory=dict)
     # The newest token of each account that was erased, and the jobs that may be out with it.
     erased: dict[str, tuple[int, frozenset[str]]] = field(default_factory=dict)
     # What is announced and applied: drafts, and the schedules of accounts.
@@ -74,6 +77,11 @@ class Promised:
         for promise in self._after_step:
             promise()
         self._after_step.clear()
+
+    def stop(self, hold: str) -> None:
+        """Lets nothing begin under the hold any more, unless it has been released meanwhile."""
+        if hold in self.held:
+            self.stopped[hold] = self.held[hold]
 
     def keep_schedule(self, announced: AccountSchedule) -> None:
         """Keeps the newest of concurrent ones."""
@@ -111,6 +119,9 @@ class Promised:
         over, run = self.over.get(job.id, ((0, "", 0), 0))
         if job.run > run > 0 and order <= over and not job.is_called:
             found.append(f"in run {job.run} from the slot {order}, whose run has ended")
+        found += [f"under the hold {hold}" for hold, held in self.stopped.items() if held.covers(*_covered_by(job))]
+        if job.content_revision < self.forbidden.get(job.draft_id, 0):
+            found.append(f"in revision {job.content_revision}, which is withdrawn")
         if job.target in self.inactive:
             found.append("to an inactive destination")
         if now < self.paused.get(account, now) or now < self.closed.get(account, now):

@@ -36,7 +36,7 @@ DRAFTS = {
 DESTINATIONS = {"f": "@page", "g": "@chat"}
 """The destination of the targets of a draft; the others go to the feeds of their accounts."""
 BRANDS = {"a": "bakery", "d": "bakery", "f": "bakery", "e": "florist"}
-CAMPAIGNS = {"b": "spring", "c": "spring", "g": "spring"}
+CAMPAIGNS = {"b": "spring", "c": "spring", "f": "spring"}
 POSTS = [(letter, account) for letter, accounts in DRAFTS.items() for account in accounts]
 ZONES = ("", "Europe/Berlin", "America/New_York")
 WINDOWS = (

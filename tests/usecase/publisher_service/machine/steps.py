@@ -172,8 +172,8 @@ class Steps(RuleBasedStateMachine):
         name, *arguments = step
         getattr(self, name)(*arguments)
 
-    def approve(self, chosen: list[Post], late: timedelta) -> None:
-        self.do(lambda process: self.authors.approve(process, chosen, late=late))
+    def approve(self, chosen: list[Post], late: timedelta, *, new_text: bool = False) -> None:
+        self.do(lambda process: self.authors.approve(process, chosen, new_text=new_text, late=late))
 
     def sweep_after(self, seconds: int, answer: str) -> None:
         self.world.clock.moment += timedelta(seconds=seconds)

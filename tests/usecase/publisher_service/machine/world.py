@@ -30,6 +30,8 @@ class World:
         self.promised = Promised()
         # Jobs that this step sends at once: what it cancels at the same time may come first.
         self.urgent: set[str] = set()
+        # Holds that this step releases.
+        self.releasing: set[str] = set()
         # Destinations that this step activates or deactivates.
         self.switched: set[Target] = set()
         self.drafts: dict[str, Draft] = {}
@@ -73,6 +75,7 @@ class World:
     def end_step(self) -> None:
         """Keeps the promises of the step from now on."""
         self.urgent.clear()
+        self.releasing.clear()
         self.promised.end_step()
 
     def replace(self, out: set[str]) -> None:
