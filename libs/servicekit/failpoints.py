@@ -3,6 +3,7 @@
 A module declares its names once and passes through them: `SENT = declare("courier.sent")`, `await failpoint(SENT)`.
 A specification is `name=action`, comma separated; an action is `kill`, `sleep:SECONDS`, `raise` or `drop`, each with an
 optional `:PROBABILITY` or `:once` after it. `drop` breaks the connections of everything that is `droppable`.
+`@FILE` names a file with the specification, which the process reads again at each SIGUSR1.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ import random
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, Protocol
 from weakref import WeakSet
 
@@ -19,6 +21,7 @@ _log = logging.getLogger(__name__)
 
 Kind = Literal["kill", "sleep", "raise", "drop"]
 _ONCE = "once"
+_FILE = "@"
 
 
 class FailpointSpecError(ValueError):
@@ -71,13 +74,25 @@ async def failpoint(name: str) -> None:
 
 def install(specification: str, environment: str) -> None:
     """Arms the failpoints of the specification and disarms all others. Refused in production."""
-    actions = parse(specification)
-    if actions and environment == "production":
+    if environment == "production" and (is_file(specification) or parse(specification)):
         raise FailpointSpecError("failpoints are refused in production")
+    actions = parse(_read(specification) if is_file(specification) else specification)
     if unknown := sorted(actions.keys() - _declared):
         raise FailpointSpecError(f"unknown failpoints {', '.join(unknown)}; known: {', '.join(sorted(_declared))}")
     _active.clear()
     _active.update(actions)
+
+
+def is_file(specification: str) -> bool:
+    """Returns whether the specification is in a file, and may change while the process runs."""
+    return specification.startswith(_FILE)
+
+
+def _read(specification: str) -> str:
+    try:
+        return Path(specification.removeprefix(_FILE)).read_text()
+    except OSError as error:
+        raise FailpointSpecError(f"{specification} cannot be read: {error.strerror}") from None
 
 
 def parse(specification: str) -> Mapping[str, Action]:

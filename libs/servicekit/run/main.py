@@ -85,6 +85,8 @@ async def _serve(loaded: S, compose: Callable[[S], Awaitable[Process]], places: 
     process = await compose(loaded)
     _relax_collection()
     _listen_to_signals(stop)
+    if failpoints.is_file(loaded.failpoints):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, _arm_again, loaded)
     try:
         async with asyncio.TaskGroup() as group:
             watcher = group.create_task(_end_within(process.stop_limit, stop))
@@ -117,6 +119,11 @@ def _listen_to_signals(stop: asyncio.Event) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, on_signal, number)
+
+
+def _arm_again(loaded: ProcessSettings) -> None:
+    failpoints.install(loaded.failpoints, loaded.environment)
+    _log.warning("failpoints are armed again")
 
 
 async def _end_within(seconds: float, stop: asyncio.Event) -> None:

@@ -9,6 +9,7 @@ import sys
 import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -167,6 +168,7 @@ async def test_heavy_modules_are_imported_only_when_needed() -> None:
     [
         ("POSTFLOW_TINY_GRACE", "soon"),
         ("POSTFLOW_FAILPOINTS", "tiny.stop=raise"),
+        ("POSTFLOW_FAILPOINTS", "@no/such/file"),
         ("POSTFLOW_LOG_LEVEL", "LOUD"),
         ("POSTFLOW_TINY_METRICS_LISTEN", "127.0.0.1:99999"),
         ("POSTFLOW_TINY_LISTEN", "256.0.0.1:0"),
@@ -215,6 +217,7 @@ async def test_traces_go_to_the_collector_of_the_standard_variables() -> None:
     ("variable", "value", "complaint"),
     [
         ("POSTFLOW_FAILPOINTS", "tiny.step=kill", "failpoints are refused in production"),
+        ("POSTFLOW_FAILPOINTS", "@failpoints", "failpoints are refused in production"),
         ("POSTFLOW_TINY_CLOCK_OFFSET", "60", "a clock offset is refused in production"),
     ],
 )
@@ -234,6 +237,18 @@ async def test_a_loop_that_fails_ends_the_process_with_a_code() -> None:
 async def test_a_failpoint_kills_the_process() -> None:
     async with running(POSTFLOW_FAILPOINTS="tiny.step=kill") as tiny:
         assert await tiny.ended() == -signal.SIGKILL
+
+
+async def test_failpoints_of_a_file_are_read_again_at_a_signal(tmp_path: Path) -> None:
+    file = tmp_path / "failpoints"
+    file.write_text("tiny.step=sleep:0:once")
+    async with running(POSTFLOW_FAILPOINTS=f"@{file}") as tiny:
+        await tiny.until("^failpoint tiny.step: sleep$")
+        file.write_text("tiny.step=raise")
+        tiny.process.send_signal(signal.SIGUSR1)
+        await tiny.until("^failpoints are armed again$")
+        await tiny.until("^failpoint tiny.step: raise$")
+        assert await tiny.ended() == 1
 
 
 async def test_a_second_signal_ends_a_process_that_hangs() -> None:
