@@ -14,8 +14,11 @@ from testkit.stack.orders import CHAT, CLASSES
 from testkit.stack.scene import Scene
 
 _AWAY = 1.5
+_HELD = 0.75
 _SLOW = 1.3
 """Seconds: shorter than a request may last."""
+_ALONE = 2.5
+"""Seconds that the other process is stopped at most: shorter than its lease."""
 
 
 Work = Callable[[Scene, int], Awaitable[None]]
@@ -31,13 +34,17 @@ async def _nothing(scene: Scene) -> None:
 class Boundary:
     """`prepare` runs before the victim starts, rounds of `work` until it has passed the failpoint, then `finish`.
 
-    `armed` are further failpoints of the victim, `settings` further variables of its environment.
+    `armed` are further failpoints of the victim, `settings` further variables of its environment. `call`: an exception
+    there is the answer to a call, and the process lives on. `fresh`: only a process that has just been started comes to
+    it soon.
     """
 
     work: Work
     prepare: Step = _nothing
     finish: Step = _nothing
     armed: str = ""
+    call: bool = False
+    fresh: bool = False
     rounds: int = 8
     settings: Mapping[str, str] = field(default_factory=dict)
 
@@ -88,11 +95,12 @@ async def _replaying(scene: Scene, number: int) -> None:
 
 
 async def _ending_holds(scene: Scene, number: int) -> None:
-    """Holds that end by themselves, as either process sees first."""
-    await scene.orders.hold_all(
-        scene.other, revision=2 * number + 1, end_time=SystemClock().now() + timedelta(seconds=0.5)
-    )
+    """Holds that end by themselves, as the victim sees first."""
+    end = SystemClock().now() + timedelta(seconds=_HELD)
+    await scene.orders.hold_all(scene.other, revision=2 * number + 1, end_time=end)
     await scene.orders.post_on_each(scene.other, f"d{number}", *CLASSES)
+    async with scene.alone():
+        await scene.until_hit(within=_ALONE)
 
 
 async def _freeing(scene: Scene, number: int) -> None:
@@ -300,7 +308,7 @@ async def _doubt(scene: Scene) -> None:
 
 
 async def _away(scene: Scene, number: int) -> None:
-    """The provider is down for a while, and answers again."""
+    """The provider is down for a while, and answers again, as the victim sees first."""
     await scene.stack.kill("sandbox")
     try:
         await _posts(scene, number)
@@ -308,7 +316,9 @@ async def _away(scene: Scene, number: int) -> None:
     finally:
         await scene.stack.start("sandbox")
         for account in CLASSES:
-            await scene.orders.connect(scene.other, account)
+            await scene.orders.play(account)
+    async with scene.alone():
+        await scene.until_hit(within=_ALONE)
 
 
 async def _naming(scene: Scene, number: int) -> None:
@@ -316,6 +326,7 @@ async def _naming(scene: Scene, number: int) -> None:
 
 
 BOUNDARIES: Mapping[str, Boundary] = {
+    "consumer.applied": Boundary(work=_posts),
     "publisher.intake.taken": Boundary(work=_posts),
     "publisher.claim.before_commit": Boundary(work=_posts),
     "publisher.claim.committed": Boundary(work=_posts),
@@ -330,44 +341,48 @@ BOUNDARIES: Mapping[str, Boundary] = {
     "publisher.settle.before_commit": Boundary(work=_posts),
     "publisher.settle.committed": Boundary(work=_posts),
     "publisher.settle.acked": Boundary(work=_posts),
+    "relay.published": Boundary(work=_posts),
     "publisher.recover.swept": Boundary(work=_doubtful),
     "publisher.recover.committed": Boundary(work=_doubtful),
     "publisher.look.begun": Boundary(work=_doubtful),
     "publisher.look.looked": Boundary(work=_doubtful),
     "publisher.look.recorded": Boundary(work=_doubtful),
-    "publisher.hold.committed": Boundary(work=_holding, finish=_held),
-    "publisher.release.committed": Boundary(work=_releasing, finish=_released),
+    "publisher.hold.committed": Boundary(work=_holding, finish=_held, call=True),
+    "publisher.release.committed": Boundary(work=_releasing, finish=_released, call=True),
     "publisher.relabel.committed": Boundary(work=_releasing, finish=_released),
-    "publisher.cancel.committed": Boundary(work=_canceling, finish=_canceled),
-    "publisher.withdraw.committed": Boundary(work=_withdrawing, finish=_withdrawn),
-    "publisher.resolve.committed": Boundary(work=_resolving, finish=_resolved),
-    "publisher.retry.committed": Boundary(work=_retrying, finish=_retried),
-    "publisher.publish_now.before_commit": Boundary(work=_posting_now, finish=_posted_now),
-    "publisher.publish_now.committed": Boundary(work=_posting_now, finish=_posted_now),
-    "publisher.replay.announced": Boundary(work=_replaying),
+    "publisher.cancel.committed": Boundary(work=_canceling, finish=_canceled, call=True),
+    "publisher.withdraw.committed": Boundary(work=_withdrawing, finish=_withdrawn, call=True),
+    "publisher.resolve.committed": Boundary(work=_resolving, finish=_resolved, call=True),
+    "publisher.retry.committed": Boundary(work=_retrying, finish=_retried, call=True),
+    "publisher.publish_now.before_commit": Boundary(work=_posting_now, finish=_posted_now, call=True),
+    "publisher.publish_now.committed": Boundary(work=_posting_now, finish=_posted_now, call=True),
+    "publisher.replay.announced": Boundary(work=_replaying, call=True),
     "publisher.end_holds.committed": Boundary(work=_ending_holds, finish=_freed),
     "publisher.freeing.committed": Boundary(work=_freeing, finish=_freed),
-    "publisher.update_destination.committed": Boundary(work=_switching, finish=_switched),
+    "publisher.update_destination.committed": Boundary(work=_switching, finish=_switched, call=True),
     "publisher.release_destinations.committed": Boundary(work=_switching, finish=_switched),
     "publisher.resume.committed": Boundary(work=_away),
-    "publisher.update_account.committed": Boundary(work=_naming),
+    "publisher.update_account.committed": Boundary(work=_naming, call=True),
     "publisher.prepare.taken": Boundary(work=_posts),
     "publisher.prepare.answered": Boundary(work=_posts),
     "publisher.prepare.recorded": Boundary(work=_posts),
     "publisher.prepare.asked_ahead": Boundary(work=_posts),
     "publisher.marks.committed": Boundary(work=_idle),
-    "publisher.disconnect.committed": Boundary(work=_disconnecting, finish=_disconnected),
+    "publisher.disconnect.committed": Boundary(work=_disconnecting, finish=_disconnected, call=True),
     "publisher.parked.committed": Boundary(work=_unparking, prepare=_park, finish=_unparked),
-    "publisher.drop_reservations.committed": Boundary(work=_idle, prepare=_age, rounds=2),
-    "publisher.connect.verified": Boundary(work=_connecting, finish=_connected),
-    "publisher.connect.committed": Boundary(work=_connecting, finish=_connected),
-    "publisher.wake_stranded.committed": Boundary(work=_idle, prepare=_strand, rounds=2),
-    "publisher.drop_kept.committed": Boundary(work=_idle, prepare=_doubt, rounds=2),
+    "publisher.drop_reservations.committed": Boundary(work=_idle, prepare=_age, fresh=True, rounds=2),
+    "publisher.connect.verified": Boundary(work=_connecting, finish=_connected, call=True),
+    "publisher.connect.committed": Boundary(work=_connecting, finish=_connected, call=True),
+    "publisher.wake_stranded.committed": Boundary(work=_idle, prepare=_strand, fresh=True, rounds=2),
+    "publisher.drop_kept.committed": Boundary(work=_idle, prepare=_doubt, fresh=True, rounds=2),
     "publisher.claim.stopped": Boundary(work=restores.ahead, finish=restores.left),
-    "publisher.reconcile.stepped": Boundary(work=restores.restored, finish=restores.left),
-    "publisher.leave_safe_mode.committed": Boundary(work=restores.leaving, finish=restores.left),
+    "publisher.reconcile.replayed": Boundary(work=restores.restored, finish=restores.left),
+    "publisher.reconcile.events": Boundary(work=restores.restored, finish=restores.left),
+    "publisher.reconcile.jobs": Boundary(work=restores.restored, finish=restores.left),
+    "publisher.reconcile.versions": Boundary(work=restores.restored, finish=restores.left),
+    "publisher.leave_safe_mode.committed": Boundary(work=restores.leaving, finish=restores.left, call=True),
     "publisher.reseal.committed": Boundary(
-        work=_idle, settings={"POSTFLOW_PUBLISHER_CREDENTIALS_KEYS_FILE": "credentials.rotated"}
+        work=_idle, fresh=True, settings={"POSTFLOW_PUBLISHER_CREDENTIALS_KEYS_FILE": "credentials.rotated"}
     ),
 }
 """A test checks that every failpoint that Publisher declares is here."""

@@ -196,7 +196,7 @@ def main() -> int:
     parser.add_argument(
         "--failpoints", nargs="+", choices=ACTIONS, default=(), help="break a publisher at each failpoint in these ways"
     )
-    parser.add_argument("--at", default="publisher.", help="only at failpoints whose name contains this")
+    parser.add_argument("--at", default="", help="only at failpoints whose name contains this")
     given = parser.parse_args()
     if given.failpoints:
         return asyncio.run(_break_everywhere(given.failpoints, given.at))

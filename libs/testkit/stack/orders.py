@@ -65,9 +65,8 @@ class Orders:
 
     async def connect(self, caller: Caller, account: str, *, again: str = "") -> None:
         """Connects an account, whose class is the part of its name before a hyphen."""
+        await self.play(account)
         kind = account.partition("-")[0]
-        if kind not in _PROVIDERS:
-            await self._sandbox.mode(self.external(account), kind)
         await caller.accounts.ConnectAccount(
             social_account_service_pb2.ConnectAccountRequest(
                 organization_id=self.organization_id,
@@ -78,6 +77,12 @@ class Orders:
                 request_id=f"connect-{account}-{again}",
             )
         )
+
+    async def play(self, account: str) -> None:
+        """Has the provider play the class of the account."""
+        kind = account.partition("-")[0]
+        if kind not in _PROVIDERS:
+            await self._sandbox.mode(self.external(account), kind)
 
     async def name(self, caller: Caller, account: str, name: str) -> None:
         await caller.accounts.UpdateAccount(

@@ -1,70 +1,103 @@
 """Work that leads a publisher through the steps of a safe mode."""
 
+from datetime import datetime
+
 import asyncpg
 import grpc
 
 from postflow.publisher.v1 import publisher_admin_service_pb2
+from servicekit.clock import SystemClock
 from testkit.eventually import eventually
 from testkit.stack.orders import CLASSES, Caller
-from testkit.stack.scene import UNANSWERED, Scene
+from testkit.stack.scene import UNANSWERED, VICTIM, Scene
 
 # Both processes have asked for commands, and the one that is stopped gets some of them.
 _COMMANDS = 8
+_AHEAD = "ahead"
+_KNOWN = 9
+"""The version that Queue knows of the jobs of drafts of that name."""
+_PROVABLE = ("keyed", "lookup")
+"""Classes of which every outcome is soon known."""
+_ALONE = 10.0
 
 
 async def restored(scene: Scene, number: int) -> None:
-    """The database forgets how far the processes have come. Either of them reconciles it."""
+    """The database forgets how far the processes have come, and the victim reconciles it."""
+    await _forget(scene, number)
+    async with scene.alone():
+        await scene.until_hit(within=_ALONE)
+
+
+async def _forget(scene: Scene, number: int) -> None:
+    """Posts wait, which may be out for all that an older copy knows."""
+    orders = scene.orders
+    await orders.faults("status", *_PROVABLE, status=429, retry_after=3, count=1)
+    await orders.post_on_each(scene.other, f"d{number}", *_PROVABLE)
+    for account in _PROVABLE:
+        await orders.until(scene.other, f"d{number}-{account}", "WAITING")
     connection = await asyncpg.connect(scene.stack.database_urls["publisher"])
     try:
         await connection.execute("delete from claim_mark")
     finally:
         await connection.close()
-    await eventually(lambda: _is_reconciled(scene), within=30)
 
 
 async def ahead(scene: Scene, number: int) -> None:
-    """Commands know post jobs that the database does not have."""
+    """Commands know post jobs that the database does not have; the victim sees that first."""
+    if number:
+        await left(scene)
     async with scene.alone():
         for each in range(_COMMANDS):
-            draft = f"ahead{number}-{each}"
+            draft = f"{_AHEAD}{number}-{each}"
             await scene.orders.write(draft, "keyed")
-            await scene.orders.command(draft, "keyed", emission=2, known_job_version=9)
-        await eventually(lambda: _is_active(scene), within=30)
+            await scene.orders.command(draft, "keyed", emission=2, known_job_version=_KNOWN)
+        await scene.until_hit(within=_ALONE / 2)
 
 
-async def _is_active(scene: Scene) -> bool:
+async def _is(scene: Scene, condition: str) -> bool:
+    """Returns whether there is such a safe mode."""
     connection = await asyncpg.connect(scene.stack.database_urls["publisher"])
     try:
-        return bool(await connection.fetchval("select exists (select from safe_mode where active)"))
-    finally:
-        await connection.close()
-
-
-async def _is_reconciled(scene: Scene) -> bool:
-    connection = await asyncpg.connect(scene.stack.database_urls["publisher"])
-    try:
-        return bool(await connection.fetchval("select exists (select from safe_mode where active and step = 'LOOKS')"))
+        query = f"select exists (select from safe_mode where {condition})"  # noqa: S608 - conditions from here
+        return bool(await connection.fetchval(query))
     finally:
         await connection.close()
 
 
 async def leaving(scene: Scene, number: int) -> None:
-    await restored(scene, number)
+    await _forget(scene, number)
     await eventually(lambda: _is_certain(scene), within=60)
     await scene.ask(lambda caller: _leave(caller, f"leave-{number}"))
     await left(scene)
 
 
 async def _is_certain(scene: Scene) -> bool:
-    """Returns whether every outcome is known: nothing has to be left to a person."""
+    """Returns whether every step is done and every outcome known: nothing has to be left to a person."""
     found = await scene.other.admin.GetSafeMode(publisher_admin_service_pb2.GetSafeModeRequest())
-    return found.safe_mode.active and not found.safe_mode.summary.open
+    return not found.safe_mode.summary.open and await _is(scene, "active and step = 'LOOKS'")
 
 
 async def left(scene: Scene) -> None:
-    """Leaves the safe mode until no command begins it again, and posts."""
+    """Leaves the safe mode until no command begins it again, and posts.
+
+    Commands that were lost with a process would come again half a minute later. Queue repeats them earlier.
+    """
+    for draft in [draft for draft in scene.orders.slots if draft.startswith(_AHEAD)]:
+        await scene.orders.command(draft, "keyed", emission=3, known_job_version=_KNOWN)
+    since = SystemClock().now()
+    await eventually(lambda: _have_beaten(scene, since), within=30)
     await eventually(lambda: _is_calm(scene), within=90)
     await scene.orders.post_on_each(scene.other, f"d{100 + len(scene.orders.slots)}", *CLASSES)
+
+
+async def _have_beaten(scene: Scene, since: datetime) -> bool:
+    """Returns whether each process has looked at the database: one that was stopped may know a mark of its own."""
+    connection = await asyncpg.connect(scene.stack.database_urls["publisher"])
+    try:
+        beaten = await connection.fetchval("select count(*) from claim_mark where time > $1", since)
+    finally:
+        await connection.close()
+    return bool(beaten >= 1 + scene.stack.running(VICTIM))
 
 
 async def _is_calm(scene: Scene) -> bool:
@@ -73,8 +106,9 @@ async def _is_calm(scene: Scene) -> bool:
     try:
         open_posts = await connection.fetchval(
             "select count(*) from post_job"
-            " where organization_id = $1 and draft_id like 'ahead%' and state <> 'PUBLISHED'",
+            " where organization_id = $1 and starts_with(draft_id, $2) and state <> 'PUBLISHED'",
             scene.orders.organization_id,
+            _AHEAD,
         )
     finally:
         await connection.close()
@@ -87,7 +121,7 @@ async def _has_left(scene: Scene) -> bool:
     except grpc.aio.AioRpcError as error:
         if error.code() not in (grpc.StatusCode.FAILED_PRECONDITION, *UNANSWERED):
             raise
-        return not await _is_active(scene)
+        return not await _is(scene, "active")
     return True
 
 

@@ -1,5 +1,6 @@
 """The scene of a broken publisher: two processes on one database, of which one is the victim."""
 
+import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -10,6 +11,7 @@ import asyncpg
 import grpc
 
 from devstack.stack import Stack
+from servicekit.run.loops import wait
 from testkit.stack.orders import Caller, Orders
 
 VICTIM, OTHER = "publisher-2", "publisher"
@@ -21,9 +23,14 @@ class Scene:
     """Two processes on one database: what is asked of the victim may end it, and then the other one answers."""
 
     orders: Orders
-    victim: Caller
+    victim: Callable[[], Caller]
     other: Caller
     stack: Stack
+    hit: asyncio.Event
+    """Set once the victim has passed the failpoint."""
+    is_in_call: bool
+    """Whether the failpoint stands in a call: the victim may stand still there."""
+    calls: asyncio.TaskGroup
 
     async def change(self, statement: str) -> str:
         """Changes rows of the organization as a person may, and returns what PostgreSQL says."""
@@ -35,12 +42,25 @@ class Scene:
         return done
 
     async def ask(self, call: Callable[[Caller], Awaitable[object]]) -> None:
-        """Asks the victim, which may die of it."""
+        """Asks the victim, which may die of it. Waits for no answer of one that stands still at the failpoint."""
+        if not self.is_in_call:
+            await self._ask(call)
+            return
+        asked = self.calls.create_task(self._ask(call))
+        hit = self.calls.create_task(self.hit.wait())
+        await asyncio.wait((asked, hit), return_when=asyncio.FIRST_COMPLETED)
+        hit.cancel()
+
+    async def _ask(self, call: Callable[[Caller], Awaitable[object]]) -> None:
         try:
-            await call(self.victim)
+            await call(self.victim())
         except grpc.aio.AioRpcError as error:
             if error.code() not in UNANSWERED:
                 raise
+
+    async def until_hit(self, *, within: float) -> bool:
+        await wait(self.hit, within)
+        return self.hit.is_set()
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:

@@ -29,7 +29,10 @@ from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.outbox import Outbox
 
-_STEPPED = declare("publisher.reconcile.stepped")
+_REPLAYED = declare("publisher.reconcile.replayed")
+_EVENTS = declare("publisher.reconcile.events")
+_JOBS = declare("publisher.reconcile.jobs")
+_VERSIONS = declare("publisher.reconcile.versions")
 _PAGE = 500
 # Clocks of the streams and of the database differ, and what was committed last was announced a little later.
 _MARGIN = timedelta(minutes=5)
@@ -60,12 +63,15 @@ class Reconcile:
             return False
         if mode.step is Step.EVENTS:
             await self._replay(mode.restored_time and mode.restored_time - _MARGIN)
+            await failpoint(_REPLAYED)
             await self._database.run(lambda tx: advance(tx, mode, Step.JOBS))
+            await failpoint(_EVENTS)
         elif mode.step is Step.JOBS:
             await self._database.run(lambda tx: self._doubt(tx, mode))
+            await failpoint(_JOBS)
         else:
             await self._database.run(lambda tx: self._leap(tx, mode))
-        await failpoint(_STEPPED)
+            await failpoint(_VERSIONS)
         return True
 
     async def _doubt(self, tx: Transaction, mode: SafeMode) -> None:
