@@ -59,8 +59,12 @@ class Authors:
     async def withdraw(self, process: int, letter: str) -> None:
         draft = self.world.draft(letter)
         below = draft.revision + 1
+        before = await self.world.may_be_out()
         withdrawal = await self.world.processes[process].withdraw(ORG, draft.id, below)
         if not withdrawal.published:
+            out = {row.id for row in before & await self.world.may_be_out() if row.draft_id == draft.id}
+            if out - {*withdrawal.in_flight}:
+                self.world.broken.append(f"the withdrawal of {draft.id} does not list {out - {*withdrawal.in_flight}}")
             promised = self.world.promised
             promised.withdrawn[draft.id] = below, frozenset(withdrawal.in_flight)
             promised.after_step(lambda: promised.forbidden.update({draft.id: below}))

@@ -14,10 +14,6 @@ from testkit.calls import call
 from tests.usecase.publisher_service.machine.promised import Held
 from tests.usecase.publisher_service.machine.world import World
 
-_MAY_BE_OUT = """
-    select id, social_account_id, brand_id, campaign_id, fence from post_job where state in ('SENDING', 'UNKNOWN')
-"""
-
 
 class Callers:
     def __init__(self, world: World) -> None:
@@ -27,14 +23,14 @@ class Callers:
 
     async def hold(self, process: int, name: str, scope: Scope, scope_id: str) -> None:
         hold = f"{name}-{scope}-{scope_id}"
-        before = await self._may_be_out()
+        before = await self.world.may_be_out()
         holding = await self.world.processes[process].hold(scope_id, scope=scope, hold=hold)
         held = Held(scope, scope_id, frozenset(holding.in_flight))
         if hold in self.world.releasing:
             return  # which of them came first?
         self.world.promised.held.setdefault(hold, held)
         self.world.promised.after_step(partial(self.world.promised.stop, hold))
-        out = {row.id for row in before & await self._may_be_out() if held.covers(*_covered_by(row))}
+        out = {row.id for row in before & await self.world.may_be_out() if held.covers(*_covered_by(row))}
         if hold in self.world.promised.held and out - held.in_flight:
             self.world.broken.append(f"{hold} does not list {out - held.in_flight}")
 
@@ -57,10 +53,13 @@ class Callers:
     async def disconnect(self, process: int, account: str) -> None:
         world, newest = self.world, self.world.tokens[account]
         world.ended_tokens.add((account, newest))
-        before = await self._may_be_out()
+        before = await world.may_be_out()
         gone = await world.processes[process].disconnect(account)
         world.ended_tokens.add((account, world.tokens[account]))
-        out = {row.id for row in before & await self._may_be_out() if row.social_account_id == account}
+        out = {row.id for row in before & await world.may_be_out() if row.social_account_id == account}
+        (stored,) = await world.rows("select credentials from social_account where id = :id", id=account)
+        if newest == world.tokens[account] and world.processes[process].token_in(stored.credentials, account):
+            world.broken.append(f"the credentials of {account} are still there")
         if out - {*gone.in_flight}:
             world.broken.append(f"the disconnection of {account} does not list {out - {*gone.in_flight}}")
         erased, _ = world.promised.erased.get(account, (0, frozenset()))
@@ -148,10 +147,6 @@ class Callers:
             # A look, or an answer, came first.
             if fault.reason != "POST_JOB_NOT_RESOLVABLE":
                 raise
-
-    async def _may_be_out(self) -> set[Row[Any]]:
-        """Returns the posts that may be out: who stops them before and after they are read has to list them."""
-        return {*await self.world.rows(_MAY_BE_OUT)}
 
 
 def _covered_by(row: Row[Any]) -> tuple[str, str, str]:

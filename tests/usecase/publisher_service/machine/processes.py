@@ -89,8 +89,10 @@ class Process(Replica):
 
     def token_of(self, claimed: Claimed) -> int:
         """Returns the number of the token of a claim; 0 if it was erased."""
-        account = claimed.job.target.social_account_id
-        token = self.vault.open(claimed.credentials, organization_id=ORG, account_id=account)
+        return self.token_in(claimed.credentials, claimed.job.target.social_account_id)
+
+    def token_in(self, credentials: bytes, account: str) -> int:
+        token = self.vault.open(credentials, organization_id=ORG, account_id=account)
         return int(token.rpartition("-")[2] or 0)
 
 

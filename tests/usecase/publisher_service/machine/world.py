@@ -23,6 +23,11 @@ _EMPTY = """
         account_schedule, destination
 """
 
+_MAY_BE_OUT = """
+    select id, draft_id, social_account_id, brand_id, campaign_id, fence from post_job
+    where state in ('SENDING', 'UNKNOWN') or in_doubt
+"""
+
 
 class World:
     def __init__(self, processes: Processes) -> None:
@@ -88,6 +93,10 @@ class World:
         """Returns whether a request of this key, or its answer, is still on its way."""
         coming = [sent.claimed for sent in self.late] + [claimed for claimed, _, _ in self.claimed]
         return any(claimed.idempotency_key == key for claimed in coming)
+
+    async def may_be_out(self) -> set[Row[Any]]:
+        """Returns the posts that may be out: who stops them before and after they are read has to list them."""
+        return {*await self.rows(_MAY_BE_OUT)}
 
     async def rows(self, statement: str, **values: object) -> list[Row[Any]]:
         return await self.processes[0].rows(statement, **values)
