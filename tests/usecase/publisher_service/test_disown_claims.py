@@ -6,7 +6,9 @@ from contextlib import asynccontextmanager
 import pytest
 from sqlalchemy import text
 
+from publisher_service.application.disown_claims import FailedClaim
 from servicekit.pg.database import Database, Transaction
+from tests.usecase.publisher_service.replica import Replica, a_second_attempt
 from tests.usecase.publisher_service.rig import Start
 
 _OPENED = text("select 1 from attempt where state = 'SENDING' and xmin = pg_current_xact_id()::xid")
@@ -45,3 +47,10 @@ async def test_a_claim_whose_commit_failed_is_given_back_and_sent_once(
         assert len(rig.sandbox.effects()) == 1
         assert "UNCERTAIN" not in await rig.kinds("d1")
         assert await rig.rows("select 1 from account_gate where open_job_id is not null") == []
+
+
+async def test_a_run_in_doubt_stays_so_when_a_later_claim_fails(replica: Replica, hasty: Replica) -> None:
+    _, second = await a_second_attempt(replica, hasty)
+    (attempt,) = await replica.rows("select sender from attempt where fence = 2")
+    (job,) = await replica.disown(FailedClaim(sender=attempt.sender, jobs=[second.job.key]))
+    assert (job.state, job.in_doubt, job.attempts) == ("WAITING", True, 1)
