@@ -208,6 +208,14 @@ FACTS: Mapping[str, tuple[Verdict | Beside, tuple[str, ...]]] = {
     ),
     "cap is used": (Verdict.DAILY_CAP, (_CAP.format(used=3, day=0), "update account_gate set limited = true")),
     "cap is free": (Verdict.CLAIMED, (_CAP.format(used=2, day=0), "update account_gate set limited = true")),
+    "cap is nothing": (
+        Verdict.DAILY_CAP,
+        (
+            _CAP.format(used=0, day=0),
+            "update account_gate set limited = true",
+            "update account_action set cap = 0 where action = 'POST'",
+        ),
+    ),
     "cap of yesterday": (Verdict.CLAIMED, (_CAP.format(used=3, day=1), "update account_gate set limited = true")),
     "cap used overnight": (
         Verdict.DAILY_CAP,

@@ -53,6 +53,25 @@ async def test_a_provider_whose_quota_is_used_says_until_when(replica: Replica) 
     assert found.sentence.endswith(f": the provider takes none before {NOW + MINUTE:%F %T} UTC.")
 
 
+async def test_a_used_cap_clears_with_the_day(replica: Replica) -> None:
+    found = await explained(replica, "due", "cap is used")
+    end = NOW.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+    assert found.clear_time == end
+    assert found.sentence == f"3 of the daily cap of 3 are used (POST): it waits until {end:%F %T} UTC."
+
+
+async def test_a_cap_of_nothing_does_not_clear_by_itself(replica: Replica) -> None:
+    found = await explained(replica, "due", "cap is nothing")
+    assert found.clear_time is None
+    assert found.sentence == "The daily cap is 0 (POST): it waits until UpdateAccount raises it."
+
+
+async def test_content_that_was_never_announced_shows_no_revision(replica: Replica) -> None:
+    checks = by_name(await explained(replica, "due", "unannounced"))
+    assert "revision" not in {**checks["CONTENT"].values, **checks["APPROVED"].values}
+    assert "revision" not in checks["APPROVED"].sentence
+
+
 async def test_a_wait_says_when_it_ends(replica: Replica) -> None:
     found = await explained(replica, "waits")
     assert found.clear_time == NOW + MINUTE

@@ -113,6 +113,6 @@ def _require_room(wanted: Mapping[Action, int], used: Mapping[str, int]) -> None
         if cap < used.get(action, 0):
             raise Refused(
                 "CAP_BELOW_USED",
-                f"{used[action]} sends of today count for {action} already",
+                f"the sends of today that count for {action} are {used[action]} already",
                 metadata={"action": action.value, "cap": str(cap), "used": str(used[action])},
             )

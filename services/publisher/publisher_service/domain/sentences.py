@@ -121,8 +121,8 @@ WORDINGS: Final[Mapping[str, Wording]] = {
         "no earlier attempt of the run is in doubt",
     ),
     "APPROVED": Wording(
-        "revision {revision} of the draft is approved",
-        "revision {revision} of the draft is not approved",
+        "the content of the draft is approved[: revision {revision}]",
+        "the content of the draft is not approved[: revision {revision}]",
         "it is sent again, and was approved when it was sent first",
     ),
     "CONNECTION": Wording(
@@ -173,6 +173,8 @@ WORDINGS: Final[Mapping[str, Wording]] = {
         "{used} of the daily cap of {cap} are used ({action})",
         "{used} of the daily cap of {cap} are used ({action}): it waits until {day_end}",
         "no daily cap concerns it",
+        by="cap",
+        cases={"0": "the daily cap is 0 ({action}): it waits until UpdateAccount raises it"},
     ),
     "PROVIDER_QUOTA": Wording(
         "the provider has taken posts of the account on {channel} again since {until}",

@@ -159,7 +159,7 @@ CHECKS: Final = (
         Verdict.WITHDRAWN,
         "b.revision < t.withdrawn_below",
         "NOT_WITHDRAWN",
-        {"revision": "b.revision", "withdrawn_below": "nullif(t.withdrawn_below, 0)"},
+        {"revision": "nullif(b.revision, 0)", "withdrawn_below": "nullif(t.withdrawn_below, 0)"},
     ),
     Check(
         Verdict.REMOVED,
@@ -179,7 +179,7 @@ CHECKS: Final = (
         Verdict.NOT_APPROVED,
         "not k.approved and b.revision = k.revision",
         "APPROVED",
-        {"revision": "b.revision"},
+        {"revision": "nullif(b.revision, 0)"},
         applies="b.revision = k.revision",
     ),
     Check(
@@ -255,7 +255,8 @@ CHECKS: Final = (
         "DAILY_CAP",
         {"action": "t.action", "used": "u.used", "cap": "u.cap", "day_end": "u.day_end"},
         applies="u.cap is not null and not t.over_cap",
-        clear_time="u.day_end",
+        # A cap of 0 lets nothing go on the next day either.
+        clear_time="case when u.cap > 0 then u.day_end end",
     ),
     Check(
         Verdict.PROVIDER_QUOTA,
