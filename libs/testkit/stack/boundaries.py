@@ -179,6 +179,17 @@ async def _age(scene: Scene) -> None:
     )
 
 
+async def _outlive(scene: Scene) -> None:
+    """A preparation of a post that has long been published."""
+    await _posts(scene, 0)
+    await scene.orders.until(scene.other, "d0-keyed", "PUBLISHED")
+    await scene.change(
+        "insert into preparation (organization_id, post_job_id, social_account_id, provider, state)"
+        " select organization_id, id, social_account_id, 'sandbox', 'PENDING' from post_job"
+        " where organization_id = $1 and social_account_id = 'keyed' and state = 'PUBLISHED'"
+    )
+
+
 async def _idle(scene: Scene, number: int) -> None:
     """Waits for a loop of the victim."""
 
@@ -371,6 +382,7 @@ BOUNDARIES: Mapping[str, Boundary] = {
     "publisher.disconnect.committed": Boundary(work=_disconnecting, finish=_disconnected, call=True),
     "publisher.parked.committed": Boundary(work=_unparking, prepare=_park, finish=_unparked),
     "publisher.drop_reservations.committed": Boundary(work=_idle, prepare=_age, fresh=True, rounds=2),
+    "publisher.drop_preparations.committed": Boundary(work=_idle, prepare=_outlive, fresh=True, rounds=2),
     "publisher.connect.verified": Boundary(work=_connecting, finish=_connected, call=True),
     "publisher.connect.committed": Boundary(work=_connecting, finish=_connected, call=True),
     "publisher.wake_stranded.committed": Boundary(work=_idle, prepare=_strand, fresh=True, rounds=2),

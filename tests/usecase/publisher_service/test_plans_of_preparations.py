@@ -10,6 +10,7 @@ from sqlalchemy import text
 from publisher_service.adapters.postgres.claim import claim
 from publisher_service.adapters.postgres.preparations import (
     ask_for,
+    drop_preparations,
     handle_of,
     save_preparation,
     source_of,
@@ -143,6 +144,20 @@ async def test_what_is_to_be_prepared_is_read_by_key(explaining: Explaining) -> 
         )
     assert row
     assert (await source_of(connection, row[0])).is_wanted
+    explaining.check(1)
+
+
+async def test_old_preparations_are_found_by_their_age(explaining: Explaining) -> None:
+    connection: Any = explaining
+    for change in (
+        "update post_job set state = 'MISSED' where id = :job",
+        """
+        insert into preparation (organization_id, post_job_id, social_account_id, provider, state)
+        values ('acme', :job, 'page', 'sandbox-container', 'PENDING')
+        """,
+    ):
+        await explaining._connection.execute(text(change), {"job": JOB})
+    assert await drop_preparations(connection, before=NOW, limit=10) == 1
     explaining.check(1)
 
 

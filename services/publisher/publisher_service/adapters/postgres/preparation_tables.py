@@ -1,9 +1,14 @@
 """The tables of preparations, and of the quotas of providers."""
 
+from typing import Final
+
 from sqlalchemy import BigInteger, CheckConstraint, Column, Index, Integer, PrimaryKeyConstraint, Table, Text, text
 
 from publisher_service.adapters.postgres.schema import metadata, text_column
 from servicekit.pg.tables import Timestamp
+
+# From then on no claim publishes what was prepared. It is the expression of an index, word for word.
+LAST_USE: Final = "coalesce(expire_time, begin_time, '-infinity')"
 
 # At most one row for each job of a provider that prepares posts.
 preparation = Table(
@@ -40,6 +45,7 @@ Index(
     postgresql_where=text("next_time is not null"),
 )
 Index("preparation_next", preparation.c.next_time, postgresql_where=text("next_time is not null"))
+Index("preparation_age", text(LAST_USE), postgresql_where=text("next_time is null"), _table=preparation)
 
 # Until then no process sends to the provider.
 provider_quota = Table(

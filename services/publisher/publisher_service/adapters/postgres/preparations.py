@@ -12,6 +12,7 @@ from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from publisher_service.adapters.postgres.keys import Key, key_arrays
+from publisher_service.adapters.postgres.preparation_tables import LAST_USE
 from publisher_service.domain.claim import Judged, Verdict
 from publisher_service.domain.preparation import Preparation, PreparationState, Source
 
@@ -144,6 +145,21 @@ _ERRORS = text("""
     join preparation p on p.organization_id = wanted.organization_id and p.post_job_id = wanted.id
 """)
 
+# Nothing of these can be published or looked up any more: a further run is prepared again. A preparation whose post may
+# be out stays, for its handle tells whether it is.
+_DROP = text(f"""
+    with over as materialized (
+        select p.organization_id, p.post_job_id
+        from preparation p
+        join post_job j on j.organization_id = p.organization_id and j.id = p.post_job_id
+        where {LAST_USE} < :before and p.next_time is null
+            and j.state in ('PUBLISHED', 'FAILED', 'MISSED', 'CANCELED')
+        limit :limit for update of p skip locked
+    )
+    delete from preparation p using over
+    where p.organization_id = over.organization_id and p.post_job_id = over.post_job_id
+""")
+
 _POOL = 500
 
 
@@ -205,6 +221,11 @@ async def is_only_handle(connection: AsyncConnection, job: Key, *, now: datetime
     names = {"organization_id": job[0], "id": job[1], "now": now}
     found: bool = (await connection.execute(_IS_ONLY_HANDLE, names)).scalar_one()
     return found
+
+
+async def drop_preparations(connection: AsyncConnection, *, before: datetime, limit: int) -> int:
+    """Deletes preparations of ended posts that were of no more use then. Returns their number."""
+    return (await connection.execute(_DROP, {"before": before, "limit": limit})).rowcount
 
 
 async def answer_media(

@@ -37,6 +37,10 @@ STATEMENTS: tuple[str, ...] = (
     """,
     # Tells whether any is due.
     "create index preparation_next on preparation (next_time) where next_time is not null",
+    # By the time from which on it is of no use: finds those that are dropped.
+    """
+    create index preparation_age on preparation (coalesce(expire_time, begin_time, '-infinity')) where next_time is null
+    """,
     # Tells whether any account has a provider that prepares posts.
     "create index social_account_provider on social_account (provider)",
     # Until then no process sends to the provider: its answers have said that the quota of the application is used up.

@@ -1,0 +1,77 @@
+"""Preparations go with the posts that have ended; what may still be published or looked up stays."""
+
+from datetime import timedelta
+
+import pytest
+
+from publisher_service.application.drop_preparations import DropPreparations
+from tests.usecase.publisher_service.containers import Containers
+
+
+@pytest.fixture
+async def published(containers: Containers) -> Containers:
+    await containers.claim()
+    await containers.work()
+    (claimed,) = await containers.claim()
+    await containers.send(claimed)
+    assert await containers.job() == "PUBLISHED"
+    return containers
+
+
+async def _left(containers: Containers) -> int:
+    drop = DropPreparations(containers.replica.database, containers.replica.clock)
+    assert not await drop()
+    return len(await containers.replica.rows("select 1 from preparation"))
+
+
+async def _age(containers: Containers, age: timedelta) -> None:
+    await containers.replica.write("update preparation set expire_time = now() - cast(:age as interval)", age=age)
+
+
+async def test_a_preparation_goes_a_day_after_its_handle(published: Containers) -> None:
+    await _age(published, timedelta(hours=23))
+    assert await _left(published) == 1
+    await _age(published, timedelta(hours=25))
+    assert await _left(published) == 0
+
+
+async def test_one_that_was_never_begun_goes_at_once(published: Containers) -> None:
+    await published.replica.write("update preparation set state = 'PENDING', expire_time = null, begin_time = null")
+    assert await _left(published) == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "update post_job set state = 'NEEDS_ATTENTION', next_action_time = null",
+        "update post_job set state = 'UNKNOWN'",
+        "update post_job set state = 'SENDING', lease_end = now(), next_action_time = null",
+        "update post_job set state = 'WAITING'",
+        "update post_job set state = 'BLOCKED'",
+        "update post_job set state = 'READY'",
+    ],
+)
+async def test_the_preparation_of_a_post_that_has_not_ended_stays(containers: Containers, change: str) -> None:
+    await containers.claim()
+    await containers.work()
+    await _age(containers, timedelta(days=9))
+    await containers.replica.write(change)
+    assert await _left(containers) == 1
+
+
+async def test_one_that_a_process_looks_at_stays(published: Containers) -> None:
+    await _age(published, timedelta(days=9))
+    await published.replica.write("update preparation set next_time = now()")
+    assert await _left(published) == 1
+
+
+async def test_a_further_run_is_prepared_again(containers: Containers) -> None:
+    await containers.claim()
+    await containers.work()
+    await _age(containers, timedelta(days=9))
+    await containers.replica.write("update post_job set state = 'MISSED', next_action_time = null")
+    assert await _left(containers) == 0
+    await containers.replica.write("update post_job set state = 'READY', run = run + 1, next_action_time = now()")
+    assert await containers.claim() == []
+    await containers.work()
+    assert await containers.state() == "READY"
