@@ -1,25 +1,10 @@
 """Publisher's failpoints, and for each the work that leads one process, the victim, through it."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
 
-from postflow.publisher.v1.destination_pb2 import DESTINATION_STATE_ACTIVE, DESTINATION_STATE_INACTIVE
-from servicekit.clock import SystemClock
-from testkit.eventually import eventually, holds
-from testkit.stack import restores
-from testkit.stack.orders import CHAT, CLASSES
+from testkit.stack import restores, works
 from testkit.stack.scene import Scene
-
-_AWAY = 1.5
-_HELD = 0.75
-_SLOW = 1.3
-"""Seconds: shorter than a request may last."""
-_ALONE = 2.5
-"""Seconds that the other process is stopped at most: shorter than its lease."""
-
 
 Work = Callable[[Scene, int], Awaitable[None]]
 """A round of work, with its number."""
@@ -49,344 +34,58 @@ class Boundary:
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
-async def _posts(scene: Scene, number: int) -> None:
-    await scene.orders.post_on_each(scene.other, f"d{number}", *CLASSES)
-
-
-async def _doubtful(scene: Scene, number: int) -> None:
-    """Posts whose answers are lost."""
-    await scene.orders.faults("effect_then_reset", *CLASSES)
-    await _posts(scene, number)
-
-
-async def _hanging(scene: Scene, number: int) -> None:
-    """Posts that are open until their request ends without an answer: they are announced."""
-    await scene.orders.faults("effect_then_hang", *CLASSES)
-    await _posts(scene, number)
-
-
-async def _retrying(scene: Scene, number: int) -> None:
-    orders, draft = scene.orders, f"d{number}"
-    await orders.faults("status", "keyed", status=422, count=1)
-    await orders.post(scene.other, draft, "keyed")
-    await orders.until(scene.other, draft, "FAILED")
-    await scene.ask(lambda caller: orders.retry(caller, draft))
-
-
-async def _retried(scene: Scene) -> None:
-    for draft in list(scene.orders.slots):
-        await scene.orders.retry(scene.other, draft)
-
-
-async def _posting_now(scene: Scene, number: int) -> None:
-    await scene.ask(lambda caller: scene.orders.publish_now(caller, f"now{number}", "keyed"))
-
-
-async def _posted_now(scene: Scene) -> None:
-    """The call is repeated, and the event of the draft comes."""
-    await scene.orders.publish_now(scene.other, "now0", "keyed")
-    await scene.orders.write("now0", "keyed")
-    await scene.orders.until(scene.other, "now0", "PUBLISHED")
-
-
-async def _replaying(scene: Scene, number: int) -> None:
-    await _posts(scene, number)
-    await scene.ask(scene.orders.replay)
-
-
-async def _ending_holds(scene: Scene, number: int) -> None:
-    """Holds that end by themselves, as the victim sees first."""
-    end = SystemClock().now() + timedelta(seconds=_HELD)
-    await scene.orders.hold_all(scene.other, revision=2 * number + 1, end_time=end)
-    await scene.orders.post_on_each(scene.other, f"d{number}", *CLASSES)
-    async with scene.alone():
-        await scene.until_hit(within=_ALONE)
-
-
-async def _freeing(scene: Scene, number: int) -> None:
-    """Everything of the organization is held, and released by the victim."""
-    orders = scene.orders
-    await orders.hold_all(scene.other, revision=2 * number + 1)
-    await orders.post_on_each(scene.other, f"d{number}", *CLASSES)
-    for account in CLASSES:
-        await orders.until(scene.other, f"d{number}-{account}", "BLOCKED")
-    await scene.ask(lambda caller: orders.release(caller, "all", revision=2 * number + 2))
-
-
-async def _freed(scene: Scene) -> None:
-    await scene.orders.hold_all(scene.other, revision=99)
-    await scene.orders.release(scene.other, "all", revision=100)
-
-
-async def _switching(scene: Scene, number: int) -> None:
-    """A post waits for its destination, which the victim activates."""
-    orders, account, draft = scene.orders, f"keyed-{CHAT}", f"d{number}"
-    await orders.connect(scene.other, account)
-    await orders.switch(scene.other, account, DESTINATION_STATE_INACTIVE)
-    await orders.post(scene.other, draft, account)
-    await orders.until(scene.other, draft, "BLOCKED")
-    await scene.ask(lambda caller: orders.switch(caller, account, DESTINATION_STATE_ACTIVE))
-
-
-async def _switched(scene: Scene) -> None:
-    await scene.orders.switch(scene.other, f"keyed-{CHAT}", DESTINATION_STATE_ACTIVE)
-
-
-async def _disconnecting(scene: Scene, number: int) -> None:
-    await scene.ask(lambda caller: scene.orders.disconnect(caller, "keyed", f"d{number}"))
-
-
-async def _disconnected(scene: Scene) -> None:
-    """Nothing goes out between the answer and the next connection."""
-    orders = scene.orders
-    await orders.disconnect(scene.other, "keyed", "last")
-    await orders.post(scene.other, "gone", "keyed")
-    await orders.until(scene.other, "gone", "BLOCKED")
-    await orders.connect(scene.other, "keyed", again="again")
-
-
-async def _park(scene: Scene) -> None:
-    """E-mails of one account: the second waits until its spacing is over, which is brought forward here."""
-    orders = scene.orders
-    await orders.connect(scene.other, "keyed-mail")
-    for place in range(4):
-        await orders.post(scene.other, f"d{place}", "keyed-mail")
-    await orders.until(scene.other, "d3", "WAITING")
-
-
-async def _unparking(scene: Scene, number: int) -> None:
-    await scene.change(
-        "update account_gate set last_outreach_time = last_outreach_time - interval '1 hour' where organization_id = $1"
-    )
-    await scene.change("update parked_line set wake_time = wake_time - interval '1 hour' where organization_id = $1")
-
-
-async def _unparked(scene: Scene) -> None:
-    async def all_are_out() -> bool:
-        await _unparking(scene, 0)
-        return len(scene.orders.effects("keyed-mail")) == 4
-
-    await eventually(all_are_out, within=60)
-
-
-async def _age(scene: Scene) -> None:
-    """Reservations that are older than any local day."""
-    await _posts(scene, 0)
-    await eventually(lambda: len(scene.orders.effects()) == len(CLASSES), within=30)
-    await scene.change(
-        "insert into reservation (organization_id, post_job_id, fence, run, social_account_id, action, reserve_time)"
-        " values ($1, 'long ago', 1, 1, 'keyed', 'POST', now() - interval '9 days')"
-    )
-
-
-async def _outlive(scene: Scene) -> None:
-    """A preparation of a post that has long been published."""
-    await _posts(scene, 0)
-    await scene.orders.until(scene.other, "d0-keyed", "PUBLISHED")
-    await scene.change(
-        "insert into preparation (organization_id, post_job_id, social_account_id, provider, state)"
-        " select organization_id, id, social_account_id, 'sandbox', 'PENDING' from post_job"
-        " where organization_id = $1 and social_account_id = 'keyed' and state = 'PUBLISHED'"
-    )
-
-
-async def _idle(scene: Scene, number: int) -> None:
-    """Waits for a loop of the victim."""
-
-
-async def _overtaking(scene: Scene, number: int) -> None:
-    """Commands whose events are lost, or come later."""
-    for account in CLASSES:
-        await scene.orders.command(f"early{number}-{account}", account, emission=2)
-
-
-async def _late_events(scene: Scene) -> None:
-    for draft in list(scene.orders.slots):
-        await scene.orders.write(draft, draft.partition("-")[2])
-
-
-async def _resolving(scene: Scene, number: int) -> None:
-    orders, draft = scene.orders, f"d{number}"
-    await orders.faults("effect_then_reset", "blind")
-    await orders.post(scene.other, draft, "blind")
-    await orders.until(scene.other, draft, "UNKNOWN")
-    await scene.ask(lambda caller: orders.resolve(caller, draft, "blind"))
-
-
-async def _resolved(scene: Scene) -> None:
-    for draft in list(scene.orders.slots):
-        await scene.orders.resolve(scene.other, draft, "blind")
-        await scene.orders.until(scene.other, draft, "PUBLISHED")
-
-
-async def _holding(scene: Scene, number: int) -> None:
-    await scene.ask(lambda caller: scene.orders.hold(caller, "keyed", revision=2 * number + 1))
-
-
-async def _held(scene: Scene) -> None:
-    """Nothing goes out between the answer and the release."""
-    orders = scene.orders
-    await orders.hold(scene.other, "keyed", revision=99)
-    await orders.post(scene.other, "held", "keyed")
-    await orders.until(scene.other, "held", "BLOCKED")
-
-    async def nothing_is_out() -> bool:
-        return not orders.effects("keyed")
-
-    await holds(nothing_is_out, during=0.5)
-    await orders.release(scene.other, "keyed", revision=100)
-
-
-async def _releasing(scene: Scene, number: int) -> None:
-    """A line of three posts is held, and released by the victim."""
-    orders = scene.orders
-    await orders.hold(scene.other, "keyed", revision=2 * number + 1)
-    drafts = [f"d{number}-{place}" for place in range(3)]
-    for draft in drafts:
-        await orders.post(scene.other, draft, "keyed")
-    for draft in drafts:
-        await orders.until(scene.other, draft, "BLOCKED")
-    await scene.ask(lambda caller: orders.release(caller, "keyed", revision=2 * number + 2))
-
-
-async def _released(scene: Scene) -> None:
-    await scene.orders.release(scene.other, "keyed", revision=100)
-
-
-async def _canceling(scene: Scene, number: int) -> None:
-    orders, draft = scene.orders, f"d{number}"
-    orders.forbidden.add(await orders.write(draft, "keyed"))
-    await orders.schedule(draft, "keyed", ahead=600.0)
-    await orders.until(scene.other, draft, "SCHEDULED")
-    await scene.ask(lambda caller: orders.cancel(caller, draft, "keyed"))
-
-
-async def _canceled(scene: Scene) -> None:
-    """The command comes nevertheless."""
-    for draft in list(scene.orders.slots):
-        await scene.orders.cancel(scene.other, draft, "keyed")
-        await scene.orders.command(draft, "keyed")
-
-
-async def _withdrawing(scene: Scene, number: int) -> None:
-    orders, draft = scene.orders, f"d{number}"
-    orders.forbidden.add(await orders.write(draft, "keyed"))
-    await orders.schedule(draft, "keyed")
-    await orders.until(scene.other, draft, "SCHEDULED")
-    await scene.ask(lambda caller: orders.withdraw(caller, draft, below=2))
-
-
-async def _withdrawn(scene: Scene) -> None:
-    """The command comes nevertheless; then the next revision, which goes out."""
-    orders = scene.orders
-    for draft in list(orders.slots):
-        await orders.withdraw(scene.other, draft, below=2)
-        await orders.command(draft, "keyed")
-        await orders.until(scene.other, draft, "BLOCKED")
-        await orders.write(draft, "keyed", revision=2)
-
-
-async def _connecting(scene: Scene, number: int) -> None:
-    await scene.ask(lambda caller: scene.orders.connect(caller, f"keyed-{number}"))
-
-
-async def _connected(scene: Scene) -> None:
-    await scene.orders.connect(scene.other, "keyed-0")
-    await scene.orders.post(scene.other, "d", "keyed-0")
-
-
-async def _strand(scene: Scene) -> None:
-    """Posts wait behind one that is out, and the gate does not show it."""
-    orders = scene.orders
-    await orders.faults("slow", "keyed", seconds=_SLOW)
-    for place in range(3):
-        await orders.post(scene.other, f"d{place}", "keyed")
-
-    async def strands() -> bool:
-        done = await scene.change("update account_gate set lined = false where lined and organization_id = $1")
-        return done == "UPDATE 1"
-
-    await eventually(strands, within=20)
-    await orders.until(scene.other, "d0", "PUBLISHED")
-
-
-async def _doubt(scene: Scene) -> None:
-    """Posts whose answers were lost are looked up: their bytes are kept for no longer."""
-    with suppress(AssertionError):  # a sweep of the other process may be slow
-        await _doubtful(scene, 0)
-        for account in CLASSES[:2]:
-            await scene.orders.until(scene.other, f"d0-{account}", "PUBLISHED")
-
-
-async def _away(scene: Scene, number: int) -> None:
-    """The provider is down for a while, and answers again, as the victim sees first."""
-    await scene.stack.kill("sandbox")
-    try:
-        await _posts(scene, number)
-        await asyncio.sleep(_AWAY)
-    finally:
-        await scene.stack.start("sandbox")
-        for account in CLASSES:
-            await scene.orders.play(account)
-    async with scene.alone():
-        await scene.until_hit(within=_ALONE)
-
-
-async def _naming(scene: Scene, number: int) -> None:
-    await scene.ask(lambda caller: scene.orders.name(caller, "keyed", f"name-{number}"))
-
-
 BOUNDARIES: Mapping[str, Boundary] = {
-    "consumer.applied": Boundary(work=_posts),
-    "publisher.intake.taken": Boundary(work=_posts),
-    "publisher.claim.before_commit": Boundary(work=_posts),
-    "publisher.claim.committed": Boundary(work=_posts),
-    "publisher.claim.made_jobs": Boundary(work=_overtaking, finish=_late_events),
-    "publisher.disown.committed": Boundary(work=_posts, armed="publisher.claim.before_commit=drop:0.5"),
-    "publisher.send.claimed": Boundary(work=_posts),
-    "publisher.send.looked": Boundary(work=_posts),
-    "publisher.request.written": Boundary(work=_posts),
-    "publisher.send.answered": Boundary(work=_posts),
-    "publisher.announce.committed": Boundary(work=_hanging),
-    "publisher.settle.late_answer": Boundary(work=_posts, armed="publisher.send.answered=sleep:4:once"),
-    "publisher.settle.before_commit": Boundary(work=_posts),
-    "publisher.settle.committed": Boundary(work=_posts),
-    "publisher.settle.acked": Boundary(work=_posts),
-    "relay.published": Boundary(work=_posts),
-    "publisher.recover.swept": Boundary(work=_doubtful),
-    "publisher.recover.committed": Boundary(work=_doubtful),
-    "publisher.look.begun": Boundary(work=_doubtful),
-    "publisher.look.looked": Boundary(work=_doubtful),
-    "publisher.look.recorded": Boundary(work=_doubtful),
-    "publisher.hold.committed": Boundary(work=_holding, finish=_held, call=True),
-    "publisher.release.committed": Boundary(work=_releasing, finish=_released, call=True),
-    "publisher.relabel.committed": Boundary(work=_releasing, finish=_released),
-    "publisher.cancel.committed": Boundary(work=_canceling, finish=_canceled, call=True),
-    "publisher.withdraw.committed": Boundary(work=_withdrawing, finish=_withdrawn, call=True),
-    "publisher.resolve.committed": Boundary(work=_resolving, finish=_resolved, call=True),
-    "publisher.retry.committed": Boundary(work=_retrying, finish=_retried, call=True),
-    "publisher.publish_now.before_commit": Boundary(work=_posting_now, finish=_posted_now, call=True),
-    "publisher.publish_now.committed": Boundary(work=_posting_now, finish=_posted_now, call=True),
-    "publisher.replay.announced": Boundary(work=_replaying, call=True),
-    "publisher.end_holds.committed": Boundary(work=_ending_holds, finish=_freed),
-    "publisher.freeing.committed": Boundary(work=_freeing, finish=_freed),
-    "publisher.update_destination.committed": Boundary(work=_switching, finish=_switched, call=True),
-    "publisher.release_destinations.committed": Boundary(work=_switching, finish=_switched),
-    "publisher.resume.committed": Boundary(work=_away),
-    "publisher.update_account.committed": Boundary(work=_naming, call=True),
-    "publisher.prepare.taken": Boundary(work=_posts),
-    "publisher.prepare.answered": Boundary(work=_posts),
-    "publisher.prepare.recorded": Boundary(work=_posts),
-    "publisher.prepare.asked_ahead": Boundary(work=_posts),
-    "publisher.marks.committed": Boundary(work=_idle),
-    "publisher.disconnect.committed": Boundary(work=_disconnecting, finish=_disconnected, call=True),
-    "publisher.parked.committed": Boundary(work=_unparking, prepare=_park, finish=_unparked),
-    "publisher.drop_reservations.committed": Boundary(work=_idle, prepare=_age, fresh=True, rounds=2),
-    "publisher.drop_preparations.committed": Boundary(work=_idle, prepare=_outlive, fresh=True, rounds=2),
-    "publisher.connect.verified": Boundary(work=_connecting, finish=_connected, call=True),
-    "publisher.connect.committed": Boundary(work=_connecting, finish=_connected, call=True),
-    "publisher.wake_stranded.committed": Boundary(work=_idle, prepare=_strand, fresh=True, rounds=2),
-    "publisher.drop_kept.committed": Boundary(work=_idle, prepare=_doubt, fresh=True, rounds=2),
+    "consumer.applied": Boundary(work=works.posts),
+    "publisher.intake.taken": Boundary(work=works.posts),
+    "publisher.intake.parked": Boundary(work=works.garbling, finish=works.parked),
+    "publisher.claim.before_commit": Boundary(work=works.posts),
+    "publisher.claim.committed": Boundary(work=works.posts),
+    "publisher.claim.made_jobs": Boundary(work=works.overtaking, finish=works.late_events),
+    "publisher.disown.committed": Boundary(work=works.posts, armed="publisher.claim.before_commit=drop:0.5"),
+    "publisher.send.claimed": Boundary(work=works.posts),
+    "publisher.send.looked": Boundary(work=works.posts),
+    "publisher.request.written": Boundary(work=works.posts),
+    "publisher.send.answered": Boundary(work=works.posts),
+    "publisher.announce.committed": Boundary(work=works.hanging),
+    "publisher.settle.late_answer": Boundary(work=works.posts, armed="publisher.send.answered=sleep:4:once"),
+    "publisher.settle.before_commit": Boundary(work=works.posts),
+    "publisher.settle.committed": Boundary(work=works.posts),
+    "publisher.settle.acked": Boundary(work=works.posts),
+    "relay.published": Boundary(work=works.posts),
+    "publisher.recover.swept": Boundary(work=works.doubtful),
+    "publisher.recover.committed": Boundary(work=works.doubtful),
+    "publisher.look.begun": Boundary(work=works.doubtful),
+    "publisher.look.looked": Boundary(work=works.doubtful),
+    "publisher.look.recorded": Boundary(work=works.doubtful),
+    "publisher.hold.committed": Boundary(work=works.holding, finish=works.held, call=True),
+    "publisher.release.committed": Boundary(work=works.releasing, finish=works.released, call=True),
+    "publisher.relabel.committed": Boundary(work=works.releasing, finish=works.released),
+    "publisher.cancel.committed": Boundary(work=works.canceling, finish=works.canceled, call=True),
+    "publisher.withdraw.committed": Boundary(work=works.withdrawing, finish=works.withdrawn, call=True),
+    "publisher.resolve.committed": Boundary(work=works.resolving, finish=works.resolved, call=True),
+    "publisher.retry.committed": Boundary(work=works.retrying, finish=works.retried, call=True),
+    "publisher.publish_now.before_commit": Boundary(work=works.posting_now, finish=works.posted_now, call=True),
+    "publisher.publish_now.committed": Boundary(work=works.posting_now, finish=works.posted_now, call=True),
+    "publisher.replay.announced": Boundary(work=works.replaying, call=True),
+    "publisher.end_holds.committed": Boundary(work=works.ending_holds, finish=works.freed),
+    "publisher.freeing.committed": Boundary(work=works.freeing, finish=works.freed),
+    "publisher.update_destination.committed": Boundary(work=works.switching, finish=works.switched, call=True),
+    "publisher.release_destinations.committed": Boundary(work=works.switching, finish=works.switched),
+    "publisher.resume.committed": Boundary(work=works.away),
+    "publisher.update_account.committed": Boundary(work=works.naming, call=True),
+    "publisher.prepare.taken": Boundary(work=works.posts),
+    "publisher.prepare.answered": Boundary(work=works.posts),
+    "publisher.prepare.recorded": Boundary(work=works.posts),
+    "publisher.prepare.asked_ahead": Boundary(work=works.posts),
+    "publisher.marks.committed": Boundary(work=works.idle),
+    "publisher.disconnect.committed": Boundary(work=works.disconnecting, finish=works.disconnected, call=True),
+    "publisher.parked.committed": Boundary(work=works.unparking, prepare=works.park, finish=works.unparked),
+    "publisher.drop_reservations.committed": Boundary(work=works.idle, prepare=works.age, fresh=True, rounds=2),
+    "publisher.drop_preparations.committed": Boundary(work=works.idle, prepare=works.outlive, fresh=True, rounds=2),
+    "publisher.connect.verified": Boundary(work=works.connecting, finish=works.connected, call=True),
+    "publisher.connect.committed": Boundary(work=works.connecting, finish=works.connected, call=True),
+    "publisher.wake_stranded.committed": Boundary(work=works.idle, prepare=works.strand, fresh=True, rounds=2),
+    "publisher.drop_kept.committed": Boundary(work=works.idle, prepare=works.doubt, fresh=True, rounds=2),
     "publisher.claim.stopped": Boundary(work=restores.ahead, finish=restores.left),
     "publisher.reconcile.replayed": Boundary(work=restores.restored, finish=restores.left),
     "publisher.reconcile.events": Boundary(work=restores.restored, finish=restores.left),
@@ -394,7 +93,7 @@ BOUNDARIES: Mapping[str, Boundary] = {
     "publisher.reconcile.versions": Boundary(work=restores.restored, finish=restores.left),
     "publisher.leave_safe_mode.committed": Boundary(work=restores.leaving, finish=restores.left, call=True),
     "publisher.reseal.committed": Boundary(
-        work=_idle, fresh=True, settings={"POSTFLOW_PUBLISHER_CREDENTIALS_KEYS_FILE": "credentials.rotated"}
+        work=works.idle, fresh=True, settings={"POSTFLOW_PUBLISHER_CREDENTIALS_KEYS_FILE": "credentials.rotated"}
     ),
 }
 """A test checks that every failpoint that Publisher declares is here."""

@@ -171,6 +171,11 @@ class Orders:
         subject = publish_subject(self.organization_id, account)
         await self._bus.jetstream().publish(subject, message.SerializeToString())
 
+    async def garbage(self, account: str, number: int) -> None:
+        """Puts what is no command where the commands of the account are."""
+        subject = publish_subject(self.organization_id, account)
+        await self._bus.jetstream().publish(subject, f"garbage {number} of {self.organization_id}".encode())
+
     async def post(self, caller: Caller, draft: str, account: str) -> None:
         """Has a post go out now; its command comes after its events, as nearly always."""
         await self.write(draft, account)

@@ -30,6 +30,7 @@ from servicekit.run.zeros import from_zero
 _log = logging.getLogger(__name__)
 
 _TAKEN = declare("publisher.intake.taken")
+_PARKED = declare("publisher.intake.parked")
 
 CONSUMER = "publisher"
 """The name under which dead letters of commands are listed."""
@@ -174,6 +175,7 @@ class CommandIntake:
         else:
             _log.error("parked a publish command: %s", error)
             _malformed.add(1)
+            await failpoint(_PARKED)
             await delivery.terminate()
         pull.finished()
 
