@@ -101,7 +101,7 @@ async def compose(settings: Settings) -> Process:
     # Its own come only when a restored database is reconciled.
     events = backbone.consumer(CONSUMER, [*followed, *own_routes(TakeOverJobs(backbone.outbox))])
     schedules = backbone.consumer(SCHEDULES, schedule_routes(FollowSchedules(parts.on_gate_opened)))
-    count_jobs = CountJobs(backbone.database, backbone.clock)
+    count_jobs = CountJobs(backbone.database, backbone.clock, backbone.system)
     redriver = CommandRedriver(PipelinedPublisher(backbone.nats), backbone.dead_letters)
     return backbone.process(
         servicers=_servicers(parts),

@@ -13,7 +13,7 @@ from publisher_service.application.count_jobs import CountJobs
 from publisher_service.domain.hold import Scope
 from publisher_service.domain.post_job import JobState, PostJob, Reason, Target
 from servicekit.pg.database import Database
-from testkit.clocks import START
+from testkit.clocks import START, FrozenClock
 from testkit.database_clocks import FrozenDatabaseClock
 from tests.usecase.publisher_service.replica import Replica, a_command, a_sent, claims_in
 
@@ -150,8 +150,37 @@ async def test_a_count_stops_at_its_bound_and_still_finds_the_oldest(database: D
         assert await counts.needing_attention(connection, most=3) == 3
 
 
+async def test_a_count_that_takes_long_is_made_less_often(database: Database, shown: dict[str, float]) -> None:
+    """A count comes after two hundred times as long, at the latest after five minutes."""
+    clock, takes = FrozenClock(), timedelta(seconds=1)
+
+    class Slow(FrozenDatabaseClock):
+        def shown(self, moment: datetime) -> datetime:
+            clock.advance(takes)
+            return moment
+
+    async def is_counted() -> bool:
+        shown.clear()
+        await count.step()
+        return bool(shown)
+
+    count = CountJobs(database, Slow(), clock)
+    assert await is_counted()
+    clock.advance(timedelta(seconds=198))
+    assert not await is_counted()
+    clock.advance(timedelta(seconds=1))
+    assert await is_counted()
+    takes = timedelta(seconds=90)
+    clock.advance(timedelta(seconds=200))
+    assert await is_counted()
+    clock.advance(timedelta(seconds=209))
+    assert not await is_counted()
+    clock.advance(timedelta(seconds=1))
+    assert await is_counted()
+
+
 def _count(database: Database) -> CountJobs:
-    return CountJobs(database, FrozenDatabaseClock())
+    return CountJobs(database, FrozenDatabaseClock(), FrozenClock())
 
 
 async def _insert(database: Database, *jobs: PostJob) -> None:
