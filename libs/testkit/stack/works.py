@@ -1,4 +1,4 @@
-"""What leads a publisher through its failpoints, for each of them, and what must be so in the end."""
+"""Work that leads a publisher through its failpoints, and what must be so in the end."""
 
 import asyncio
 from contextlib import suppress
@@ -165,7 +165,7 @@ async def garbling(scene: Scene, number: int) -> None:
 
 
 async def parked(scene: Scene) -> None:
-    """It is parked, and the process did not stop at it."""
+    """Waits until the command is parked; the process did not stop at it."""
 
     async def found() -> bool:
         letters = await scene.change("select from dead_letter where position(convert_to($1, 'UTF8') in payload) > 0")
