@@ -30,13 +30,24 @@ def by_name(found: Explanation) -> Mapping[str, Checked]:
     return {check.name: check for check in found.checks}
 
 
-async def test_the_oldest_hold_is_named(replica: Replica) -> None:
+async def test_of_holds_without_an_end_the_oldest_is_named(replica: Replica) -> None:
     found = await explained(replica, "due", "held")
     assert found.sentence == (
         f"A hold covers account page-d0: an [incident] of {{braces}} (hold first, put by ann, since {NOW:%F %T} UTC)."
     )
     assert by_name(found)["ACCOUNT_HOLD"].values["hold_id"] == "first"
     assert found.clear_time is None
+
+
+async def test_of_several_holds_the_last_to_end_is_named(replica: Replica) -> None:
+    job_id = await Situation("due", frozenset({"held"})).arrange(replica)
+    await replica.write("update hold set end_time = create_time + interval '1 minute' where id = 'first'")
+    endless = await replica.explain("acme", job_id)
+    assert (by_name(endless)["ACCOUNT_HOLD"].values["hold_id"], endless.clear_time) == ("second", None)
+    await replica.write("update hold set end_time = create_time + interval '2 minutes' where id = 'second'")
+    found = await replica.explain("acme", job_id)
+    assert found.clear_time == NOW + 2 * MINUTE
+    assert f"(hold second, until {NOW + 2 * MINUTE:%F %T} UTC, since {NOW:%F %T} UTC)" in found.sentence
 
 
 async def test_an_inactive_destination_is_named_with_its_failures(replica: Replica) -> None:
@@ -70,6 +81,18 @@ async def test_content_that_was_never_announced_shows_no_revision(replica: Repli
     checks = by_name(await explained(replica, "due", "unannounced"))
     assert "revision" not in {**checks["CONTENT"].values, **checks["APPROVED"].values}
     assert "revision" not in checks["APPROVED"].sentence
+
+
+async def test_content_that_was_withdrawn_before_it_came_is_explained(replica: Replica) -> None:
+    checks = by_name(await explained(replica, "due", "unannounced", "withdrawn"))
+    assert checks["NOT_WITHDRAWN"].sentence == "Its content is withdrawn."
+
+
+async def test_an_unknown_outcome_of_a_run_without_spent_attempts_is_explained(replica: Replica) -> None:
+    job_id = await Situation("unknown").arrange(replica)
+    await replica.write("update post_job set attempts = 0")
+    found = await replica.explain("acme", job_id)
+    assert found.sentence.startswith("It may be out: the outcome is not known (TIMEOUT); the provider is asked at ")
 
 
 async def test_a_wait_says_when_it_ends(replica: Replica) -> None:

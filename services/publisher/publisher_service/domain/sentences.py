@@ -78,7 +78,7 @@ WORDINGS: Final[Mapping[str, Wording]] = {
         cases={
             JobState.SENDING: "it is being sent[: attempt {attempt}][, since {start_time}][; the lease ends at"
             " {lease_end}]",
-            JobState.UNKNOWN: "it may be out: the outcome of attempt {attempt} is not known[ ({error_reason})];"
+            JobState.UNKNOWN: "it may be out: the outcome[ of attempt {attempt}] is not known[ ({error_reason})];"
             " the provider is asked at {next_look_time}[, and a person after {unknown_until}]",
         },
     ),
@@ -112,7 +112,7 @@ WORDINGS: Final[Mapping[str, Wording]] = {
     ),
     "NOT_WITHDRAWN": Wording(
         "its content is not withdrawn",
-        "its content is withdrawn: revision {revision} is below {withdrawn_below}",
+        "its content is withdrawn[: revision {revision} is below {withdrawn_below}]",
     ),
     "TARGET": Wording("it is a target of the draft", "the draft has lost this target: it is CANCELED"),
     "SENT_CONTENT": Wording(

@@ -41,8 +41,8 @@ _HOLDS: Final = """
 """
 # With a limit, so that each job looks its hold up: for another EXISTS the planner may read all holds and hash them.
 _WIDE: Final = f"{_IS_ANY_WIDE} and (select true {_HOLDS} limit 1) is true"
-_OLDEST: Final = f"(select {{column}} {_HOLDS} order by h.create_time, h.id limit 1)"
-# All of them have to end.
+# All of them have to end, so the last to do so is shown; the oldest, if several have no end.
+_LAST: Final = f"(select {{column}} {_HOLDS} order by h.end_time desc nulls first, h.create_time, h.id limit 1)"
 _LAST_END: Final = f"(select case when bool_and(h.end_time is not null) then max(h.end_time) end {_HOLDS})"
 _OF_HOLD: Final = {
     "hold_id": "h.id",
@@ -56,10 +56,10 @@ _OF_HOLD: Final = {
 def _hold(verdict: Verdict, name: str, condition: str, scope: str, scope_id: str, *, only: str = "true") -> Check:
     """Returns the check for holds of the scope that cover `scope_id` of the job, made `only` for some jobs.
 
-    An explanation shows the oldest of them.
+    An explanation shows the last of them to end.
     """
     place = {"scope": scope, "scope_id": scope_id}
-    values = {each: _OLDEST.format(column=column, **place) for each, column in _OF_HOLD.items()}
+    values = {each: _LAST.format(column=column, **place) for each, column in _OF_HOLD.items()}
     return Check(
         verdict,
         f"{only} and {condition.format(**place)}",
