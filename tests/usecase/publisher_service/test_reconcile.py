@@ -1,6 +1,6 @@
 """Posts that may be out since the copy are looked up; those that are certainly later stay as they are."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from publisher_service.domain.restored import VERSION_LEAP
 from publisher_service.domain.safe_mode import Step
@@ -26,6 +26,19 @@ async def test_what_is_due_later_is_not_touched(replica: Replica) -> None:
     await reconcile(replica)
     assert await replica.states() == {"SCHEDULED": 2}
     assert (await shown(replica))[1].untouched == 2
+
+
+async def test_what_other_events_make_again_is_counted(replica: Replica) -> None:
+    """Drafts and slots since the copy make a job, before Publisher's own announcement of it comes."""
+    await scheduled(replica, 1, due=FAR - timedelta(days=1))
+
+    async def replay(since: datetime | None) -> None:
+        await replica.take(a_slot("new", FAR - timedelta(days=1)), now=(await shown(replica))[0].enter_time)
+
+    await restored(replica)
+    await reconcile(replica, replay)
+    summary = (await shown(replica))[1]
+    assert (summary.recreated, summary.untouched) == (1, 1)
 
 
 async def test_what_was_due_between_the_mark_and_the_restore_is_not_touched(replica: Replica) -> None:

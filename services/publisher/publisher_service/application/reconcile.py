@@ -14,6 +14,7 @@ from publisher_service.adapters.postgres.reconciling import (
     leap_jobs,
     lock_maybe_sent,
     note_jobs,
+    note_made,
     note_sending,
     revisions_of,
 )
@@ -91,6 +92,7 @@ class Reconcile:
                 raise _Overtaken
             return
         await leap_accounts(tx.connection, leap=VERSION_LEAP)
+        await note_made(tx.connection, mode)
         await set_untouched(tx, mode, await count_untouched(tx.connection, mode.number))
         await self._outbox.append(tx, [publisher_restored(mode.restored_time)], now=now)
         if not await advance(tx, mode, Step.LOOKS):

@@ -66,6 +66,12 @@ _LEAP_JOBS = text("""
     select organization_id, id from page order by organization_id desc, id desc limit 1
 """)
 _LEAP_ACCOUNTS = text("update social_account set version = version + :leap")
+# Drafts and slots announced since the copy make jobs as at any time: those are younger than the safe mode.
+_MADE_SINCE = text("""
+    insert into reconciled_job (number, organization_id, post_job_id, kind)
+    select :number, organization_id, id, 'RECREATED' from post_job where create_time >= :since
+    on conflict (number, organization_id, post_job_id) do nothing
+""")
 _UNTOUCHED = text("""
     select count(*) from post_job where list_state in ('SCHEDULED', 'READY', 'WAITING', 'BLOCKED') and not exists (
         select from reconciled_job r
@@ -86,7 +92,7 @@ _SUMMARY = text("""
         count(*) filter (
             where r.kind = 'DOUBT' and j.state not in ('UNKNOWN', 'SENDING', 'PUBLISHED', 'NEEDS_ATTENTION')
         ) as absent,
-        count(*) filter (where r.kind = 'RECREATED') as recreated
+        count(*) filter (where r.kind = 'RECREATED' or j.create_time >= :since) as recreated
     from reconciled_job r
     join post_job j on j.organization_id = r.organization_id and j.id = r.post_job_id
     where r.number = :number
@@ -152,6 +158,11 @@ async def leap_accounts(connection: AsyncConnection, *, leap: int) -> None:
     await connection.execute(_LEAP_ACCOUNTS, {"leap": leap})
 
 
+async def note_made(connection: AsyncConnection, mode: SafeMode) -> None:
+    """Notes the jobs that were made since the safe mode began, and of which nothing else is known."""
+    await connection.execute(_MADE_SINCE, {"number": mode.number, "since": mode.enter_time})
+
+
 async def count_untouched(connection: AsyncConnection, number: int) -> int:
     counted: int = (await connection.execute(_UNTOUCHED, {"number": number})).scalar_one()
     return counted
@@ -164,7 +175,7 @@ async def revisions_of(connection: AsyncConnection, jobs: Sequence[PostJob]) -> 
 
 
 async def summary_of(connection: AsyncConnection, mode: SafeMode) -> Summary:
-    row = (await connection.execute(_SUMMARY, {"number": mode.number})).mappings().one()
+    row = (await connection.execute(_SUMMARY, {"number": mode.number, "since": mode.enter_time})).mappings().one()
     return Summary(**row, untouched=mode.untouched)
 
 
