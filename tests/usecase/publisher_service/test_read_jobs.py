@@ -7,8 +7,9 @@ import pytest
 
 from publisher_service.application.read_jobs import ReadJobs
 from publisher_service.domain.outcome import Rejected
-from publisher_service.domain.post_job import JobFilter, JobState
+from publisher_service.domain.post_job import JobFilter, JobState, expected_time
 from servicekit.faults import NotFound
+from tests.usecase.publisher_service.outreach import SPACING, Outreach
 from tests.usecase.publisher_service.replica import DUE, Replica, a_command, a_draft, a_sent, claims_in
 
 
@@ -73,3 +74,18 @@ async def test_what_is_sent_and_what_is_scheduled_is_listed_apart(
     behind = await read.list(wanted, before=(DUE + timedelta(minutes=1, seconds=30), ""), limit=10)
     assert [job.draft_id for job in behind] == [name for name in found if name in ("d0", "d1")]
     assert await read.list(replace(wanted, organization_id="other"), before=None, limit=10) == []
+
+
+async def test_posts_that_wait_together_show_when_the_next_of_them_may_go(outreach: Outreach) -> None:
+    read = ReadJobs(outreach.replica.database)
+    waiting = JobFilter(organization_id="acme", states=(JobState.WAITING,))
+    for claimed in await outreach.claim(await outreach.save(4)):
+        await outreach.settle(claimed)
+    assert await outreach.turns() == []
+    for left in (3, 2, 1):
+        jobs = await read.list(waiting, before=None, limit=10)
+        assert [expected_time(job) for job in jobs] == [outreach.now + SPACING] * left
+        job, _, _ = await read.get("acme", jobs[0].id)
+        assert job.expected_time == outreach.now + SPACING
+        (claimed,) = await outreach.pass_time(SPACING)
+        await outreach.settle(claimed)

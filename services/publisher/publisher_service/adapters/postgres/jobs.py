@@ -87,6 +87,17 @@ STANDS_IN_LINE = "state_reason in ({})".format(", ".join(f"'{label}'" for label 
 _NEXT_ACTION = "case state when 'SENDING' then coalesce(next_action_time, lease_end) else next_action_time end"
 READ_JOB = JOB_COLUMNS.replace("next_action_time", f"{_NEXT_ACTION} as next_action_time")
 
+# A post that is parked keeps the time that it was parked with while others go before it: the look at its limit tells.
+_EXPECTED = """
+    case when parked_on <> '' then coalesce((
+        select line.wake_time from parked_line line
+        where line.organization_id = post_job.organization_id
+            and line.social_account_id = post_job.social_account_id and line.parked_on = post_job.parked_on
+    ), expected_time) else expected_time end
+"""
+SHOWN_JOB = READ_JOB.replace("expected_time", f"{_EXPECTED} as expected_time")
+"""The columns of a row of the table for those who only look."""
+
 _INSERT_JOBS = text(f"""
     insert into post_job ({JOB_COLUMNS}) select {JOB_COLUMNS} from unnest({_ARRAYS}) as new ({JOB_COLUMNS})
 """)
@@ -136,7 +147,7 @@ _PUT_OFF_JOBS = text("""
 """)
 
 _GET_JOB = text(f"""
-    select {READ_JOB} from post_job where organization_id = :organization_id and id = :id
+    select {SHOWN_JOB} from post_job where organization_id = :organization_id and id = :id
 """)
 
 # All that has not ended. The index is ordered by state, so a state with many posts is walked only up to the first hit.
@@ -159,13 +170,13 @@ _JOBS_OF_STATES = f"""
         where cast(:only_sending as boolean) and {{gates}} and open_job_id is not null
     )
     select {JOB_COLUMNS} from unnest(cast(:list_states as text[])) as wanted (wanted_state) cross join lateral (
-        select {READ_JOB} from post_job
+        select {SHOWN_JOB} from post_job
         where {{conditions}} and list_state = wanted_state and list_state <> '' and state = any(cast(:states as text[]))
         order by create_time desc, id desc limit :limit
     ) newest
     union all (
         select sending.* from gate cross join lateral (
-            select {READ_JOB} from post_job
+            select {SHOWN_JOB} from post_job
             where {{conditions}} and organization_id = of_organization and id = open_job_id and state = 'SENDING'
             limit 1
         ) sending
@@ -176,7 +187,7 @@ _JOBS_OF_STATES = f"""
 
 # A draft has few jobs. Materialized, or the planner may walk an index in the wanted order to find them.
 _JOBS_OF_DRAFT = f"""
-    with jobs as materialized (select {READ_JOB} from post_job where {{conditions}})
+    with jobs as materialized (select {SHOWN_JOB} from post_job where {{conditions}})
     select {JOB_COLUMNS} from jobs where cast(:every as boolean) or state = any(cast(:states as text[]))
     order by create_time desc, id desc limit :limit
 """

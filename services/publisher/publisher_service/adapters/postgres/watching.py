@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from publisher_service.adapters.postgres.jobs import READ_JOB, job_from
+from publisher_service.adapters.postgres.jobs import SHOWN_JOB, job_from
 from publisher_service.domain.post_job import PostJob
 
 # LATERAL with OFFSET 0 leaves only a lookup of each key, no matter how small the table was at planning.
 _JOBS = text(f"""
     select job.* from unnest(cast(:ids as text[])) with ordinality as wanted (id, place)
     cross join lateral (
-        select {READ_JOB} from post_job
+        select {SHOWN_JOB} from post_job
         where post_job.organization_id = :organization_id and post_job.id = wanted.id offset 0
     ) as job
     order by wanted.place
