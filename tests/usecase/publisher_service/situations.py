@@ -208,6 +208,17 @@ FACTS: Mapping[str, tuple[Verdict | Beside, tuple[str, ...]]] = {
     ),
     "cap is used": (Verdict.DAILY_CAP, (_CAP.format(used=3, day=0), "update account_gate set limited = true")),
     "cap is free": (Verdict.CLAIMED, (_CAP.format(used=2, day=0), "update account_gate set limited = true")),
+    "cap is used, and its place reserved": (
+        Verdict.CLAIMED,
+        (
+            _CAP.format(used=3, day=0),
+            "update account_gate set limited = true",
+            """
+            insert into reservation (organization_id, post_job_id, fence, run, social_account_id, action, reserve_time)
+            select 'acme', :id, 90 + n, n, 'page-d0', 'POST', :now from generate_series(1, 2) n
+            """,
+        ),
+    ),
     "cap is nothing": (
         Verdict.DAILY_CAP,
         (

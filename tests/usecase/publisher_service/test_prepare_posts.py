@@ -69,6 +69,18 @@ async def test_a_process_that_dies_leaves_its_preparation_to_the_next(containers
     assert len(containers.control.effects()) == 1
 
 
+async def test_what_has_expired_is_not_published_but_prepared_again(containers: Containers) -> None:
+    await containers.claim()
+    await containers.work()
+    (old,) = await containers.replica.rows("select handle from preparation")
+    await containers.replica.write("update preparation set expire_time = now()")
+    assert await containers.claim() == []
+    assert await containers.job() == "WAITING MEDIA"
+    await containers.work()
+    (claimed,) = await containers.claim()
+    assert claimed.handle not in ("", old.handle)
+
+
 async def test_a_withdrawn_text_is_not_published_though_it_is_ready(containers: Containers) -> None:
     await containers.claim()
     await containers.work()
