@@ -89,3 +89,24 @@ async def test_posts_that_wait_together_show_when_the_next_of_them_may_go(outrea
         assert job.expected_time == outreach.now + SPACING
         (claimed,) = await outreach.pass_time(SPACING)
         await outreach.settle(claimed)
+
+
+@pytest.mark.parametrize(
+    "closing",
+    [
+        "update account_gate set resume_time = now() + cast(:time as interval)",
+        "insert into provider_quota (provider, closed_until) values ('sandbox', now() + cast(:time as interval))",
+    ],
+)
+@pytest.mark.parametrize(("hours", "is_shown"), [(1, True), (-1, False)])
+async def test_a_post_in_line_shows_until_when_its_provider_takes_nothing(
+    replica: Replica, read: ReadJobs, closing: str, hours: int, is_shown: bool
+) -> None:
+    names = await replica.posts(2, account="page")
+    await replica.claim([a_command(name, "page") for name in names])
+    in_line = JobFilter(organization_id="acme", states=(JobState.READY,))
+    (job,) = await read.list(in_line, before=None, limit=10)
+    assert (job.state_reason, expected_time(job)) == ("IN_LINE", None)
+    await replica.write(closing, time=timedelta(hours=hours))
+    (job,) = await read.list(in_line, before=None, limit=10)
+    assert (expected_time(job) is not None) is is_shown

@@ -308,7 +308,9 @@ def kind_of(state: str) -> EventKind:
 
 
 def expected_time(job: PostJob) -> datetime | None:
-    """Returns the earliest time at which a job that waits may go out, as far as that is known."""
+    """Returns the earliest time at which a job that waits, or stands in line, may go out, as far as that is known."""
+    if job.state is JobState.READY:
+        return job.expected_time
     if job.state is not JobState.WAITING:
         return None
     return job.next_action_time if job.state_reason in TIMED else job.expected_time

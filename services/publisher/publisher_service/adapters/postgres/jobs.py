@@ -88,12 +88,22 @@ _NEXT_ACTION = "case state when 'SENDING' then coalesce(next_action_time, lease_
 READ_JOB = JOB_COLUMNS.replace("next_action_time", f"{_NEXT_ACTION} as next_action_time")
 
 # A post that is parked keeps the time that it was parked with while others go before it: the look at its limit tells.
+# One in line shows until when its provider takes nothing, of the account or at all.
 _EXPECTED = """
-    case when parked_on <> '' then coalesce((
-        select line.wake_time from parked_line line
-        where line.organization_id = post_job.organization_id
-            and line.social_account_id = post_job.social_account_id and line.parked_on = post_job.parked_on
-    ), expected_time) else expected_time end
+    case
+        when parked_on <> '' then coalesce((
+            select line.wake_time from parked_line line
+            where line.organization_id = post_job.organization_id
+                and line.social_account_id = post_job.social_account_id and line.parked_on = post_job.parked_on
+        ), expected_time)
+        when state = 'READY' and state_reason = 'IN_LINE' then (
+            select nullif(greatest(gate.resume_time, quota.closed_until, statement_timestamp()), statement_timestamp())
+            from account_gate gate left join provider_quota quota on quota.provider = gate.provider
+            where gate.organization_id = post_job.organization_id
+                and gate.social_account_id = post_job.social_account_id
+        )
+        else expected_time
+    end
 """
 SHOWN_JOB = READ_JOB.replace("expected_time", f"{_EXPECTED} as expected_time")
 """The columns of a row of the table for those who only look."""
