@@ -163,6 +163,25 @@ async def test_a_database_in_use_without_marks_is_no_older_one(
     assert await active(replica) == []
 
 
+async def test_a_database_that_was_not_in_use_may_be_a_copy_if_no_mark_tells(
+    replica: Replica, another: Replica, register: Register
+) -> None:
+    """Both stores are lost: the database comes from a backup, and NATS is new."""
+    await replica.posts(2)
+    assert claims_in(await replica.claim([a_command("d0")]))
+    await replica.write("update claim_mark set time = time - interval '31 seconds'")
+    (copied,) = await replica.rows("select time from claim_mark")
+    await keeping(another, register).start()
+    (mode,) = await active(replica)
+    assert (mode.reason, mode.restored_time, mode.mark_time) == ("MARKS_LOST", copied.time, None)
+    assert await another.claim([a_command("d1")]) == [Retry(timedelta(seconds=5))]
+
+
+async def test_a_database_that_is_new_is_no_copy(replica: Replica, register: Register) -> None:
+    await keeping(replica, register).start()
+    assert await active(replica) == []
+
+
 async def test_replicas_that_write_at_once_keep_the_highest_of_each(
     replica: Replica, another: Replica, register: Register, other_connection: Client
 ) -> None:

@@ -3,12 +3,12 @@
 import asyncio
 import logging
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 from opentelemetry import metrics
 
-from publisher_service.adapters.postgres.marks import Beaten, beat
+from publisher_service.adapters.postgres.marks import Beaten, beat, is_forsaken
 from publisher_service.adapters.postgres.safe_modes import enter
 from publisher_service.application.marks import Marks
 from publisher_service.domain.mark import Mark
@@ -60,13 +60,16 @@ class KeepMarks:
 
     async def start(self) -> None:
         """Learns the marks and looks at the database, before anything is claimed."""
-        await self._read()
-        await self.beat()
+        found = await self._read()
+        await self.beat(is_unmarked=found.value is None)
         await self.exchange()
 
-    async def beat(self) -> None:
-        """Counts the process's row up, so that the age of a copy is known; an older database enters the safe mode."""
-        beaten = await self._database.run(self._beat)
+    async def beat(self, *, is_unmarked: bool = False) -> None:
+        """Counts the process's row up, so that the age of a copy is known; an older database enters the safe mode.
+
+        `is_unmarked`: the process starts, and NATS has no marks.
+        """
+        beaten = await self._database.run(partial(self._beat, is_unmarked=is_unmarked))
         await failpoint(_BEATEN)
         self._is_in_use |= beaten.is_in_use
         _safe_mode.set(int(beaten.is_safe))
@@ -103,8 +106,10 @@ class KeepMarks:
             _log.warning("the marks cannot be read again: %r", error)
         self._losses = losses
 
-    async def _beat(self, tx: Transaction) -> Beaten:
+    async def _beat(self, tx: Transaction, *, is_unmarked: bool) -> Beaten:
         now = await self._clock.now(tx)
+        if is_unmarked:
+            await self._suspect(tx, now)
         known = dict(self._marks.known)
         beaten = await beat(tx, self._marks.process, known, now=now)
         if beaten.mark is None:
@@ -113,6 +118,12 @@ class KeepMarks:
         else:
             tx.after_commit(partial(self._reached, beaten.mark, known))
         return beaten
+
+    async def _suspect(self, tx: Transaction, now: datetime) -> None:
+        """Enters the safe mode on a database that may be a copy: nobody is at work on it, and no mark tells its age."""
+        if await is_forsaken(tx, alive=now - ALIVE):
+            entered = await enter(tx, SafeModeReason.MARKS_LOST, {}, alive=now - ALIVE, now=now)
+            tx.after_commit(partial(report, entered))
 
     def _reached(self, mark: Mark, covered: Mapping[str, Mark]) -> None:
         self._marks.reach(mark)
@@ -135,7 +146,8 @@ class KeepMarks:
 def report(entered: SafeMode | None) -> None:
     if entered is not None:
         _log.critical(
-            "SAFE MODE: this database is older than the posts that went out; nothing is sent, see docs/operations.md",
+            "SAFE MODE: this database is, or may be, older than the posts that went out; nothing is sent, see"
+            " docs/operations.md",
             extra={
                 "reason": entered.reason,
                 "restored_time": str(entered.restored_time),

@@ -11,6 +11,8 @@ class SafeModeReason(StrEnum):
     MARK_AHEAD = "MARK_AHEAD"
     # A command knows a newer version of a post job.
     COMMAND_AHEAD = "COMMAND_AHEAD"
+    # NATS has no marks, and no process has been at work on the database for a while: nothing tells how old it is.
+    MARKS_LOST = "MARKS_LOST"
 
 
 class Step(StrEnum):

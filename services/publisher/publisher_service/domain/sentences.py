@@ -42,8 +42,8 @@ WORDINGS: Final[Mapping[str, Wording]] = {
     ),
     "SAFE_MODE": Wording(
         "Publisher is not in safe mode",
-        "Publisher has been in safe mode since {enter_time} ({reason}), because its database is an older copy: nothing"
-        " is sent until LeaveSafeMode",
+        "Publisher has been in safe mode since {enter_time} ({reason}), because its database is, or may be, an older"
+        " copy: nothing is sent until LeaveSafeMode",
     ),
     "NEWEST_VERSION": Wording(
         "nobody knows a newer version of the post than {version}",

@@ -44,6 +44,9 @@ _COVER = Statement("""
 """)
 
 
+_IS_FORSAKEN = Statement("select coalesce(max(time) < :alive, false) from claim_mark")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beaten:
     """A heartbeat: the new mark, None on an older database; whether any process had left its row before."""
@@ -69,6 +72,12 @@ async def beat(session: Session, process: str, marks: Mapping[str, Mark], *, now
     is_older, number, is_in_use, is_safe = row
     mark = None if is_older else Mark(process=process, number=number, time=now)
     return Beaten(mark=mark, is_in_use=is_in_use, is_safe=is_safe)
+
+
+async def is_forsaken(session: Session, *, alive: datetime) -> bool:
+    """Returns whether processes have worked on the database, but none since then."""
+    found: bool = await session.fetch_value(_IS_FORSAKEN, {"alive": alive})
+    return found
 
 
 async def cover_marks(session: Session, marks: Mapping[str, Mark]) -> None:
