@@ -142,6 +142,9 @@ def _described(message: RawStreamMsg) -> Iterator[str]:
             command = PublishCommand.FromString(data)
             yield f"PublishCommand {_identified(command)}"
             return
+        if subject.startswith("$KV."):
+            yield f"{len(data)} bytes, the value of a key"
+            return
         for event in Envelope.FromString(data).events:
             payload = _decoded(event.type, event.payload)
             what = _identified(payload) if payload else f"organization_id={printable(event.organization_id)}"

@@ -136,6 +136,13 @@ async def test_what_cannot_be_read_is_named_without_harm(js: JetStreamContext, f
     assert lines[-1].endswith("OfANewerRelease organization_id='evil\\x1b[2J'")
 
 
+async def test_the_value_of_a_key_is_no_message_to_be_read(js: JetStreamContext, fresh_nats: EmbeddedNats) -> None:
+    bucket = await js.create_key_value(bucket="publisher")
+    await bucket.put("value", b"\xff\xff")
+    _, lines, _ = await _streams(fresh_nats.url)
+    assert lines[-1].endswith("2 bytes, the value of a key")
+
+
 @pytest.mark.parametrize("peek", ["0", "1"])
 async def test_only_so_many_messages_are_shown(js: JetStreamContext, fresh_nats: EmbeddedNats, peek: str) -> None:
     await ensure_stream(js, EVENTS)
