@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 Code = grpc.StatusCode
 CONTENT = DraftContent(text="hello").SerializeToString()
+BLANK = DraftContent(text=" \n\u200b").SerializeToString()
 OTHER = DraftContent(text="bye").SerializeToString()
 PAGE = Target(social_account_id="page", channel="facebook")
 AWAY = Target(social_account_id="away", channel="facebook")
@@ -171,6 +172,8 @@ async def test_a_hold_refuses_and_a_second_call_starts_after_it(publisher: Publi
         ({"draft": a_draft(revision=0)}, "draft.revision"),
         ({"draft": a_draft(content_digest="0" * 64)}, "draft.content"),
         ({"draft": a_draft(content=b"\xff", content_digest=hashlib.sha256(b"\xff").hexdigest())}, "draft.content"),
+        ({"draft": a_draft(content=b"", content_digest=hashlib.sha256(b"").hexdigest())}, "draft.content"),
+        ({"draft": a_draft(content=BLANK, content_digest=hashlib.sha256(BLANK).hexdigest())}, "draft.content"),
         ({"draft": a_draft(targets=[])}, "draft.targets"),
         ({"draft": a_draft(PAGE, PAGE)}, "draft.targets[1]"),
         ({"draft": a_draft(Target(social_account_id="page", channel="fax"))}, "draft.targets[0].channel"),

@@ -11,6 +11,7 @@ from postflow.target.v1 import target_pb2
 from publisher_service.domain.plan import SavedDraft
 from publisher_service.domain.post_job import PostJob, Target
 from publisher_service.domain.publish_now import UrgentPost, UrgentPosts
+from publisher_service.wire.contents import content_from
 from publisher_service.wire.events import saved_draft_from
 from publisher_service.wire.posts import post_job
 from publisher_service.wire.targets import target_from
@@ -64,8 +65,11 @@ def _draft_from(message: drafts_events_pb2.DraftSaved, organization_id: str) -> 
     targets = _targets_from(message.targets, "draft.targets")
     try:
         draft = saved_draft_from(message)
+        text = content_from(draft.content).text
     except UnreadableMessage as unreadable:
         raise InvalidField("draft.content", unreadable.message) from None
+    if not any(each.isprintable() and not each.isspace() for each in text):
+        raise InvalidField("draft.content", "its text must not be empty")
     return replace(draft, organization_id=organization_id, targets=targets)
 
 
