@@ -66,7 +66,8 @@ WORDINGS: Final[Mapping[str, Wording]] = {
             JobState.PUBLISHED: "it was published at {publish_time}[: {external_url}]",
             JobState.FAILED: "it failed ({error_reason})[: {error_message}]; RetryPostJob begins the next run",
             JobState.MISSED: "it was not sent before its latest time; RetryPostJob begins the next run",
-            JobState.CANCELED: "it was canceled[ ({state_reason})] before it was sent; a new slot begins the next run",
+            JobState.CANCELED: "it was canceled[ ({state_reason})] before it was sent; a new slot for this target"
+            " of the draft begins the next run",
             JobState.NEEDS_ATTENTION: "nothing proves whether it is out, and it is not sent again: a person must look"
             " at the provider and say so with ResolvePostJob[ ({error_message})]",
         },
