@@ -115,6 +115,13 @@ async def test_a_state_alone_is_explained(replica: Replica, state: str) -> None:
     assert explained.verdict == STATES[state][0]
 
 
+async def test_what_may_be_out_goes_again_though_newer_content_is_not_approved(replica: Replica) -> None:
+    situation = Situation("in doubt", frozenset({"newer content", "unapproved", "bytes are kept"}))
+    job_id = await situation.arrange(replica)
+    assert (await replica.explain("acme", job_id)).verdict == Verdict.CLAIMED
+    assert await verdict_of_claim(replica, job_id) == Verdict.CLAIMED
+
+
 @pytest.mark.parametrize("fact", FACTS)
 async def test_a_fact_alone_is_explained(replica: Replica, fact: str) -> None:
     explained = await replica.explain("acme", await Situation(facts=frozenset({fact})).arrange(replica))
