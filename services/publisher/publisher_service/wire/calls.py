@@ -13,6 +13,7 @@ from publisher_service.domain.post_job import PostJob, Target
 from publisher_service.domain.publish_now import UrgentPost, UrgentPosts
 from publisher_service.wire.contents import content_from
 from publisher_service.wire.events import saved_draft_from
+from publisher_service.wire.given_texts import require_words
 from publisher_service.wire.posts import post_job
 from publisher_service.wire.targets import target_from
 from publisher_service.wire.unreadable import UnreadableMessage
@@ -65,11 +66,9 @@ def _draft_from(message: drafts_events_pb2.DraftSaved, organization_id: str) -> 
     targets = _targets_from(message.targets, "draft.targets")
     try:
         draft = saved_draft_from(message)
-        text = content_from(draft.content).text
+        require_words("draft.content", content_from(draft.content).text)
     except UnreadableMessage as unreadable:
         raise InvalidField("draft.content", unreadable.message) from None
-    if not any(each.isprintable() and not each.isspace() for each in text):
-        raise InvalidField("draft.content", "its text must not be empty")
     return replace(draft, organization_id=organization_id, targets=targets)
 
 

@@ -1,4 +1,4 @@
-"""Texts that people give for the record: who says something, why, and where a post is to be seen."""
+"""Texts that people give: what a post says, who says something for the record, why, and where a post is to be seen."""
 
 import re
 
@@ -8,9 +8,9 @@ _WEB_ADDRESS = re.compile(r"https?://\S+", re.IGNORECASE)
 
 
 def require_words(field: str, text: str) -> str:
-    """Refuses a text of nothing but spaces: it would stand in the record as if somebody had said something."""
-    if not text.strip():
-        raise InvalidField(field, "is required")
+    """Refuses a text in which nothing is to be seen: it would stand there as if somebody had said something."""
+    if not any(each.isprintable() and not each.isspace() for each in text):
+        raise InvalidField(field, "must not be empty")
     return text
 
 
