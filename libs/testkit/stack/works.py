@@ -139,18 +139,13 @@ async def unparked(scene: Scene) -> None:
 
 
 async def age(scene: Scene) -> None:
-    """Reservations that are older than any local day."""
+    """Reservations that are older than any local day, and a preparation of a post that has long been published."""
     await posts(scene, 0)
     await eventually(lambda: len(scene.orders.effects()) == len(CLASSES), within=30)
     await scene.change(
         "insert into reservation (organization_id, post_job_id, fence, run, social_account_id, action, reserve_time)"
         " values ($1, 'long ago', 1, 1, 'keyed', 'POST', now() - interval '9 days')"
     )
-
-
-async def outlive(scene: Scene) -> None:
-    """A preparation of a post that has long been published."""
-    await posts(scene, 0)
     await scene.orders.until(scene.other, "d0-keyed", "PUBLISHED")
     await scene.change(
         "insert into preparation (organization_id, post_job_id, social_account_id, provider, state)"

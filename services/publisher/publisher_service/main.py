@@ -16,8 +16,7 @@ from publisher_service.application.count_jobs import CountJobs
 from publisher_service.application.disconnect_account import DisconnectAccount
 from publisher_service.application.disown_claims import DisownClaims
 from publisher_service.application.drop_kept_content import DropKeptContent
-from publisher_service.application.drop_preparations import DropPreparations
-from publisher_service.application.drop_reservations import DropReservations
+from publisher_service.application.drop_old_rows import DropOldRows
 from publisher_service.application.drop_slots import DropSlots
 from publisher_service.application.end_holds import EndHolds
 from publisher_service.application.explain_post_job import ExplainPostJob
@@ -224,8 +223,7 @@ def _loops(
             wake_lines=parts.wake_up.wake_lines,
             limits=parts.settings.limit_defaults,
         ),
-        drop_preparations=DropPreparations(database, clock),
-        drop_reservations=DropReservations(database, clock),
+        drop_old_rows=DropOldRows(database, clock),
         count_jobs=count_jobs,
         reseal_credentials=ResealCredentials(database, parts.vault),
         drop_kept_content=DropKeptContent(database),

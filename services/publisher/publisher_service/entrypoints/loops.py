@@ -6,8 +6,7 @@ from datetime import timedelta
 
 from publisher_service.application.count_jobs import CountJobs
 from publisher_service.application.drop_kept_content import DropKeptContent
-from publisher_service.application.drop_preparations import DropPreparations
-from publisher_service.application.drop_reservations import DropReservations
+from publisher_service.application.drop_old_rows import DropOldRows
 from publisher_service.application.end_holds import EndHolds
 from publisher_service.application.find_rare_work import FindRareWork
 from publisher_service.application.follow_quotas import FollowQuotas
@@ -37,8 +36,7 @@ def loops(
     release_destinations: ReleaseDestinations,
     wake_stranded_lines: WakeStrandedLines,
     wake_parked: WakeParked,
-    drop_preparations: DropPreparations,
-    drop_reservations: DropReservations,
+    drop_old_rows: DropOldRows,
     count_jobs: CountJobs,
     reseal_credentials: ResealCredentials,
     drop_kept_content: DropKeptContent,
@@ -64,8 +62,7 @@ def loops(
         Loop("rare work", find_rare_work, timedelta(seconds=0.5)),
         Loop("stranded lines", wake_stranded_lines, timedelta(seconds=30)),
         Loop("parked posts", wake_parked, _RARELY, wakes[Work.WAKE_PARKED]),
-        Loop("old preparations", drop_preparations, timedelta(hours=1)),
-        Loop("old reservations", drop_reservations, timedelta(hours=1)),
+        Loop("old rows", drop_old_rows, timedelta(hours=1)),
         Loop("count jobs", count_jobs.step, timedelta(seconds=15)),
         Loop("reseal credentials", reseal_credentials.step, timedelta(hours=1)),
         Loop("kept content", drop_kept_content, timedelta(minutes=1)),

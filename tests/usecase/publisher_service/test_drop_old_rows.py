@@ -1,11 +1,23 @@
-"""Preparations go with the posts that have ended; what may still be published or looked up stays."""
+"""Old reservations and preparations of ended posts go; what may still be counted, published or looked up stays."""
 
 from datetime import timedelta
 
 import pytest
 
-from publisher_service.application.drop_preparations import DropPreparations
+from publisher_service.application.drop_old_rows import DropOldRows
 from tests.usecase.publisher_service.containers import Containers
+from tests.usecase.publisher_service.outreach import Outreach
+
+
+async def test_reservations_are_dropped_after_four_days(outreach: Outreach) -> None:
+    await outreach.claim(await outreach.save(1))
+    drop = DropOldRows(outreach.replica.database, outreach.clock)
+    outreach.clock.moment += timedelta(days=4)
+    assert not await drop()
+    assert await outreach.used() == 1
+    outreach.clock.moment += timedelta(seconds=1)
+    assert not await drop()
+    assert await outreach.replica.rows("select 1 from reservation") == []
 
 
 @pytest.fixture
@@ -19,7 +31,7 @@ async def published(containers: Containers) -> Containers:
 
 
 async def _left(containers: Containers) -> int:
-    drop = DropPreparations(containers.replica.database, containers.replica.clock)
+    drop = DropOldRows(containers.replica.database, containers.replica.clock)
     assert not await drop()
     return len(await containers.replica.rows("select 1 from preparation"))
 
