@@ -144,9 +144,19 @@ async def test_no_look_and_no_check_passes_a_token_on() -> None:
         await provider(CredentialsRefused(f"no {SECRET}")).verify("e", SECRET)
 
 
-async def test_the_name_of_a_post_is_kept_as_it_is() -> None:
-    named = Accepted(external_id=f"x-{SECRET}", external_url="u")
-    assert await provider(named).send(replace(POST, access_token=SECRET)) == named
+async def test_a_name_that_repeats_the_token_proves_nothing() -> None:
+    post = replace(POST, access_token=SECRET)
+    seen = await provider(Accepted(external_id=f"x-{SECRET}", external_url="u")).send(post)
+    assert isinstance(seen, Ambiguous)
+    assert SECRET not in repr(seen)
+    found = await provider(Found(external_id=SECRET, external_url="u")).look(post)
+    assert isinstance(found, NoProof)
+    assert SECRET not in repr(found)
+
+
+async def test_a_token_that_may_be_part_of_any_word_changes_nothing() -> None:
+    named = Accepted(external_id="x-t", external_url="u")
+    assert await provider(named).send(replace(POST, access_token="t")) == named
     short = Rejected(reason="R", message="a text")
     assert await provider(short).send(replace(POST, access_token="t")) == short
 

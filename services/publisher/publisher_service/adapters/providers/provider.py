@@ -220,7 +220,7 @@ def _sound_finding(finding: object, token: str) -> Finding:
 def _sound_preparing(preparing: object, token: str) -> Preparing:
     if not isinstance(preparing, PREPARING) or type(preparing) not in PREPARING:
         raise _Nonsense(f"not a preparation: {type(preparing).__name__}")
-    if isinstance(preparing, Processing | Ready) and not is_name(preparing.handle):
+    if isinstance(preparing, Processing | Ready) and not _is_kept(preparing.handle, token):
         raise _Nonsense("what is prepared has no name that can be kept")
     if isinstance(preparing, Delayed) and preparing.retry_after is not None:
         wait = min(max(preparing.retry_after, _SHORTEST_WAIT), _LONGEST_WAIT)
@@ -228,12 +228,17 @@ def _sound_preparing(preparing: object, token: str) -> Preparing:
     return _storable(preparing, token)
 
 
+def _is_kept(name: str, token: str) -> bool:
+    """Returns whether the name can be stored unchanged; one that repeats the token would be announced with it."""
+    return is_name(name) and without_secret(name, token) == name
+
+
 Evidence = TypeVar("Evidence", Accepted, Found)
 
 
 def _named(proof: Evidence, token: str) -> Evidence:
     """Returns the proof with storable texts. A name that cannot be stored unchanged proves nothing."""
-    if not is_name(proof.external_id):
+    if not _is_kept(proof.external_id, token):
         raise _Nonsense("the post has no name that can be kept")
     if proof.publish_time is not None and proof.publish_time.tzinfo is None:
         proof = replace(proof, publish_time=None)
