@@ -17,6 +17,7 @@ KNOWN = (
     "mastodon",
     "telegram",
     "threads",
+    "webhook",
 )
 
 _SPELLINGS = {"instagram": "instagram_feed", "linkedin": "linkedin_profile"} | {name: name for name in KNOWN}
