@@ -22,12 +22,13 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from postflow.rules.v1 import rules_pb2 as postflow_dot_rules_dot_v1_dot_rules__pb2
 from postflow.target.v1 import target_pb2 as postflow_dot_target_dot_v1_dot_target__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1epostflow/drafts/v1/draft.proto\x12\x12postflow.drafts.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dpostflow/rules/v1/rules.proto\x1a\x1fpostflow/target/v1/target.proto\"\xba\x07\n\x05\x44raft\x12\x16\n\x02id\x18\x01 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x02id\x12:\n\x07\x63ontent\x18\x02 \x01(\x0b\x32 .postflow.drafts.v1.DraftContentR\x07\x63ontent\x12<\n\x07targets\x18\x03 \x03(\x0b\x32\x1a.postflow.target.v1.TargetB\x06\xf2\xaf\x19\x02H\x19R\x07targets\x12\x1a\n\x08revision\x18\x04 \x01(\x03R\x08revision\x12%\n\x0e\x63ontent_digest\x18\x05 \x01(\tR\rcontentDigest\x12\x1a\n\x08\x61pproved\x18\x06 \x01(\x08R\x08\x61pproved\x12=\n\x0c\x61pprove_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0b\x61pproveTime\x12\x1a\n\x08\x61pprover\x18\x08 \x01(\tR\x08\x61pprover\x12\x34\n\x05state\x18\t \x01(\x0e\x32\x1e.postflow.drafts.v1.DraftStateR\x05state\x12\x44\n\rtarget_states\x18\n \x03(\x0b\x32\x1f.postflow.drafts.v1.TargetStateR\x0ctargetStates\x12?\n\rschedule_time\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0cscheduleTime\x12=\n\x0cpublish_time\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0bpublishTime\x12\x1a\n\x04\x65tag\x18\r \x01(\tB\x06\xf2\xaf\x19\x02 @R\x04\x65tag\x12;\n\x0b\x63reate_time\x18\x0e \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12;\n\x0bupdate_time\x18\x0f \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12\x41\n\x0erequested_time\x18\x10 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\rrequestedTime\x12\'\n\x0b\x63\x61tegory_id\x18\x11 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\ncategoryId\x12\x44\n\rslot_refusals\x18\x12 \x03(\x0b\x32\x1f.postflow.drafts.v1.SlotRefusalR\x0cslotRefusals\x12!\n\x08\x62rand_id\x18\x13 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x07\x62randId\"\xe9\x01\n\x0bSlotRefusal\x12*\n\x11social_account_id\x18\x01 \x01(\tR\x0fsocialAccountId\x12?\n\rschedule_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0cscheduleTime\x12\x16\n\x06reason\x18\x03 \x01(\tR\x06reason\x12\x18\n\x07message\x18\x04 \x01(\tR\x07message\x12;\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\"\xab\x01\n\x0c\x44raftContent\x12\x1c\n\x04text\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04 \xf0\xa2\x04R\x04text\x12/\n\x08hashtags\x18\x02 \x03(\tB\x13\xf2\xaf\x19\x0f\x18\x01 d*\x07[^\\s#]+H<R\x08hashtags\x12L\n\rchannel_texts\x18\x03 \x03(\x0b\x32\x1f.postflow.drafts.v1.ChannelTextB\x06\xf2\xaf\x19\x02H\x19R\x0c\x63hannelTexts\"Q\n\x0b\x43hannelText\x12\"\n\x07\x63hannel\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01 @R\x07\x63hannel\x12\x1e\n\x04text\x18\x02 \x01(\tB\n\xf2\xaf\x19\x06\x08\x01 \xf0\xa2\x04R\x04text\"\xf2\x02\n\x0bTargetState\x12\x32\n\x06target\x18\x01 \x01(\x0b\x32\x1a.postflow.target.v1.TargetR\x06target\x12\x1e\n\x0bpost_job_id\x18\x02 \x01(\tR\tpostJobId\x12$\n\x0epost_job_state\x18\x03 \x01(\tR\x0cpostJobState\x12?\n\rschedule_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0cscheduleTime\x12=\n\x0cpublish_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0bpublishTime\x12!\n\x0c\x65xternal_url\x18\x06 \x01(\tR\x0b\x65xternalUrl\x12#\n\rerror_message\x18\x07 \x01(\tR\x0c\x65rrorMessage\x12!\n\x0cstate_reason\x18\x08 \x01(\tR\x0bstateReason*\x89\x02\n\nDraftState\x12\x1b\n\x17\x44RAFT_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11\x44RAFT_STATE_DRAFT\x10\x01\x12\x19\n\x15\x44RAFT_STATE_SCHEDULED\x10\x02\x12\x1a\n\x16\x44RAFT_STATE_PUBLISHING\x10\x03\x12\x19\n\x15\x44RAFT_STATE_PUBLISHED\x10\x04\x12#\n\x1f\x44RAFT_STATE_PARTIALLY_PUBLISHED\x10\x05\x12\x16\n\x12\x44RAFT_STATE_FAILED\x10\x06\x12\x1f\n\x1b\x44RAFT_STATE_NEEDS_ATTENTION\x10\x07\x12\x17\n\x13\x44RAFT_STATE_BLOCKED\x10\x08\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1epostflow/drafts/v1/draft.proto\x12\x12postflow.drafts.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dpostflow/rules/v1/rules.proto\x1a\x1fpostflow/target/v1/target.proto\"\xba\x07\n\x05\x44raft\x12\x16\n\x02id\x18\x01 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x02id\x12:\n\x07\x63ontent\x18\x02 \x01(\x0b\x32 .postflow.drafts.v1.DraftContentR\x07\x63ontent\x12<\n\x07targets\x18\x03 \x03(\x0b\x32\x1a.postflow.target.v1.TargetB\x06\xf2\xaf\x19\x02H\x19R\x07targets\x12\x1a\n\x08revision\x18\x04 \x01(\x03R\x08revision\x12%\n\x0e\x63ontent_digest\x18\x05 \x01(\tR\rcontentDigest\x12\x1a\n\x08\x61pproved\x18\x06 \x01(\x08R\x08\x61pproved\x12=\n\x0c\x61pprove_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0b\x61pproveTime\x12\x1a\n\x08\x61pprover\x18\x08 \x01(\tR\x08\x61pprover\x12\x34\n\x05state\x18\t \x01(\x0e\x32\x1e.postflow.drafts.v1.DraftStateR\x05state\x12\x44\n\rtarget_states\x18\n \x03(\x0b\x32\x1f.postflow.drafts.v1.TargetStateR\x0ctargetStates\x12?\n\rschedule_time\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0cscheduleTime\x12=\n\x0cpublish_time\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0bpublishTime\x12\x1a\n\x04\x65tag\x18\r \x01(\tB\x06\xf2\xaf\x19\x02 @R\x04\x65tag\x12;\n\x0b\x63reate_time\x18\x0e \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12;\n\x0bupdate_time\x18\x0f \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12\x41\n\x0erequested_time\x18\x10 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\rrequestedTime\x12\'\n\x0b\x63\x61tegory_id\x18\x11 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\ncategoryId\x12\x44\n\rslot_refusals\x18\x12 \x03(\x0b\x32\x1f.postflow.drafts.v1.SlotRefusalR\x0cslotRefusals\x12!\n\x08\x62rand_id\x18\x13 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x07\x62randId\"\xe9\x01\n\x0bSlotRefusal\x12*\n\x11social_account_id\x18\x01 \x01(\tR\x0fsocialAccountId\x12?\n\rschedule_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0cscheduleTime\x12\x16\n\x06reason\x18\x03 \x01(\tR\x06reason\x12\x18\n\x07message\x18\x04 \x01(\tR\x07message\x12;\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\"\xb4\x03\n\x0c\x44raftContent\x12\x1c\n\x04text\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04 \xf0\xa2\x04R\x04text\x12/\n\x08hashtags\x18\x02 \x03(\tB\x13\xf2\xaf\x19\x0f\x18\x01 d*\x07[^\\s#]+H<R\x08hashtags\x12L\n\rchannel_texts\x18\x03 \x03(\x0b\x32\x1f.postflow.drafts.v1.ChannelTextB\x06\xf2\xaf\x19\x02H\x19R\x0c\x63hannelTexts\x12\x1d\n\x05title\x18\x04 \x01(\tB\x07\xf2\xaf\x19\x03 \xac\x02R\x05title\x12\x1b\n\x04link\x18\x05 \x01(\tB\x07\xf2\xaf\x19\x03 \x80\x10R\x04link\x12\x37\n\x05media\x18\x06 \x03(\x0b\x32\x19.postflow.drafts.v1.MediaB\x06\xf2\xaf\x19\x02H\x14R\x05media\x12\x43\n\nfollow_ups\x18\x07 \x03(\x0b\x32\x1c.postflow.drafts.v1.FollowUpB\x06\xf2\xaf\x19\x02H2R\tfollowUps\x12M\n\rchannel_media\x18\x08 \x03(\x0b\x32 .postflow.drafts.v1.ChannelMediaB\x06\xf2\xaf\x19\x02H\x19R\x0c\x63hannelMedia\"k\n\x0c\x43hannelMedia\x12\"\n\x07\x63hannel\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01 @R\x07\x63hannel\x12\x37\n\x05media\x18\x02 \x03(\x0b\x32\x19.postflow.drafts.v1.MediaB\x06\xf2\xaf\x19\x02H\x14R\x05media\"~\n\x05Media\x12\x1b\n\x03url\x18\x01 \x01(\tB\t\xf2\xaf\x19\x05\x08\x01 \x80\x10R\x03url\x12\"\n\x08\x61lt_text\x18\x02 \x01(\tB\x07\xf2\xaf\x19\x03 \xd0\x0fR\x07\x61ltText\x12\x34\n\x05\x66\x61\x63ts\x18\x03 \x01(\x0b\x32\x1e.postflow.drafts.v1.MediaFactsR\x05\x66\x61\x63ts\"\xf3\x01\n\nMediaFacts\x12\x16\n\x06sha256\x18\x01 \x01(\tR\x06sha256\x12\x31\n\x04kind\x18\x02 \x01(\x0e\x32\x1d.postflow.drafts.v1.MediaKindR\x04kind\x12!\n\x0c\x63ontent_type\x18\x03 \x01(\tR\x0b\x63ontentType\x12\x12\n\x04size\x18\x04 \x01(\x03R\x04size\x12\x14\n\x05width\x18\x05 \x01(\x05R\x05width\x12\x16\n\x06height\x18\x06 \x01(\x05R\x06height\x12\x35\n\x08\x64uration\x18\x07 \x01(\x0b\x32\x19.google.protobuf.DurationR\x08\x64uration\"N\n\x08\x46ollowUp\x12\"\n\x07\x63hannel\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01 @R\x07\x63hannel\x12\x1e\n\x04text\x18\x02 \x01(\tB\n\xf2\xaf\x19\x06\x08\x01 \xf0\xa2\x04R\x04text\"Q\n\x0b\x43hannelText\x12\"\n\x07\x63hannel\x18\x01 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01 @R\x07\x63hannel\x12\x1e\n\x04text\x18\x02 \x01(\tB\n\xf2\xaf\x19\x06\x08\x01 \xf0\xa2\x04R\x04text\"\xb4\x03\n\x0bTargetState\x12\x32\n\x06target\x18\x01 \x01(\x0b\x32\x1a.postflow.target.v1.TargetR\x06target\x12\x1e\n\x0bpost_job_id\x18\x02 \x01(\tR\tpostJobId\x12$\n\x0epost_job_state\x18\x03 \x01(\tR\x0cpostJobState\x12?\n\rschedule_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0cscheduleTime\x12=\n\x0cpublish_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0bpublishTime\x12!\n\x0c\x65xternal_url\x18\x06 \x01(\tR\x0b\x65xternalUrl\x12#\n\rerror_message\x18\x07 \x01(\tR\x0c\x65rrorMessage\x12!\n\x0cstate_reason\x18\x08 \x01(\tR\x0bstateReason\x12@\n\nfollow_ups\x18\t \x03(\x0b\x32!.postflow.drafts.v1.FollowUpStateR\tfollowUps\"\x93\x02\n\rFollowUpState\x12\x12\n\x04part\x18\x01 \x01(\x05R\x04part\x12\x1e\n\x0bpost_job_id\x18\x02 \x01(\tR\tpostJobId\x12$\n\x0epost_job_state\x18\x03 \x01(\tR\x0cpostJobState\x12!\n\x0cstate_reason\x18\x04 \x01(\tR\x0bstateReason\x12#\n\rerror_message\x18\x05 \x01(\tR\x0c\x65rrorMessage\x12!\n\x0c\x65xternal_url\x18\x06 \x01(\tR\x0b\x65xternalUrl\x12=\n\x0cpublish_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0bpublishTime*l\n\tMediaKind\x12\x1a\n\x16MEDIA_KIND_UNSPECIFIED\x10\x00\x12\x14\n\x10MEDIA_KIND_IMAGE\x10\x01\x12\x14\n\x10MEDIA_KIND_VIDEO\x10\x02\x12\x17\n\x13MEDIA_KIND_DOCUMENT\x10\x03*\x89\x02\n\nDraftState\x12\x1b\n\x17\x44RAFT_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11\x44RAFT_STATE_DRAFT\x10\x01\x12\x19\n\x15\x44RAFT_STATE_SCHEDULED\x10\x02\x12\x1a\n\x16\x44RAFT_STATE_PUBLISHING\x10\x03\x12\x19\n\x15\x44RAFT_STATE_PUBLISHED\x10\x04\x12#\n\x1f\x44RAFT_STATE_PARTIALLY_PUBLISHED\x10\x05\x12\x16\n\x12\x44RAFT_STATE_FAILED\x10\x06\x12\x1f\n\x1b\x44RAFT_STATE_NEEDS_ATTENTION\x10\x07\x12\x17\n\x13\x44RAFT_STATE_BLOCKED\x10\x08\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -50,20 +51,54 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DRAFTCONTENT'].fields_by_name['hashtags']._serialized_options = b'\362\257\031\017\030\001 d*\007[^\\s#]+H<'
   _globals['_DRAFTCONTENT'].fields_by_name['channel_texts']._loaded_options = None
   _globals['_DRAFTCONTENT'].fields_by_name['channel_texts']._serialized_options = b'\362\257\031\002H\031'
+  _globals['_DRAFTCONTENT'].fields_by_name['title']._loaded_options = None
+  _globals['_DRAFTCONTENT'].fields_by_name['title']._serialized_options = b'\362\257\031\003 \254\002'
+  _globals['_DRAFTCONTENT'].fields_by_name['link']._loaded_options = None
+  _globals['_DRAFTCONTENT'].fields_by_name['link']._serialized_options = b'\362\257\031\003 \200\020'
+  _globals['_DRAFTCONTENT'].fields_by_name['media']._loaded_options = None
+  _globals['_DRAFTCONTENT'].fields_by_name['media']._serialized_options = b'\362\257\031\002H\024'
+  _globals['_DRAFTCONTENT'].fields_by_name['follow_ups']._loaded_options = None
+  _globals['_DRAFTCONTENT'].fields_by_name['follow_ups']._serialized_options = b'\362\257\031\002H2'
+  _globals['_DRAFTCONTENT'].fields_by_name['channel_media']._loaded_options = None
+  _globals['_DRAFTCONTENT'].fields_by_name['channel_media']._serialized_options = b'\362\257\031\002H\031'
+  _globals['_CHANNELMEDIA'].fields_by_name['channel']._loaded_options = None
+  _globals['_CHANNELMEDIA'].fields_by_name['channel']._serialized_options = b'\362\257\031\004\010\001 @'
+  _globals['_CHANNELMEDIA'].fields_by_name['media']._loaded_options = None
+  _globals['_CHANNELMEDIA'].fields_by_name['media']._serialized_options = b'\362\257\031\002H\024'
+  _globals['_MEDIA'].fields_by_name['url']._loaded_options = None
+  _globals['_MEDIA'].fields_by_name['url']._serialized_options = b'\362\257\031\005\010\001 \200\020'
+  _globals['_MEDIA'].fields_by_name['alt_text']._loaded_options = None
+  _globals['_MEDIA'].fields_by_name['alt_text']._serialized_options = b'\362\257\031\003 \320\017'
+  _globals['_FOLLOWUP'].fields_by_name['channel']._loaded_options = None
+  _globals['_FOLLOWUP'].fields_by_name['channel']._serialized_options = b'\362\257\031\004\010\001 @'
+  _globals['_FOLLOWUP'].fields_by_name['text']._loaded_options = None
+  _globals['_FOLLOWUP'].fields_by_name['text']._serialized_options = b'\362\257\031\006\010\001 \360\242\004'
   _globals['_CHANNELTEXT'].fields_by_name['channel']._loaded_options = None
   _globals['_CHANNELTEXT'].fields_by_name['channel']._serialized_options = b'\362\257\031\004\010\001 @'
   _globals['_CHANNELTEXT'].fields_by_name['text']._loaded_options = None
   _globals['_CHANNELTEXT'].fields_by_name['text']._serialized_options = b'\362\257\031\006\010\001 \360\242\004'
-  _globals['_DRAFTSTATE']._serialized_start=1975
-  _globals['_DRAFTSTATE']._serialized_end=2240
-  _globals['_DRAFT']._serialized_start=152
-  _globals['_DRAFT']._serialized_end=1106
-  _globals['_SLOTREFUSAL']._serialized_start=1109
-  _globals['_SLOTREFUSAL']._serialized_end=1342
-  _globals['_DRAFTCONTENT']._serialized_start=1345
-  _globals['_DRAFTCONTENT']._serialized_end=1516
-  _globals['_CHANNELTEXT']._serialized_start=1518
-  _globals['_CHANNELTEXT']._serialized_end=1599
-  _globals['_TARGETSTATE']._serialized_start=1602
-  _globals['_TARGETSTATE']._serialized_end=1972
+  _globals['_MEDIAKIND']._serialized_start=3178
+  _globals['_MEDIAKIND']._serialized_end=3286
+  _globals['_DRAFTSTATE']._serialized_start=3289
+  _globals['_DRAFTSTATE']._serialized_end=3554
+  _globals['_DRAFT']._serialized_start=184
+  _globals['_DRAFT']._serialized_end=1138
+  _globals['_SLOTREFUSAL']._serialized_start=1141
+  _globals['_SLOTREFUSAL']._serialized_end=1374
+  _globals['_DRAFTCONTENT']._serialized_start=1377
+  _globals['_DRAFTCONTENT']._serialized_end=1813
+  _globals['_CHANNELMEDIA']._serialized_start=1815
+  _globals['_CHANNELMEDIA']._serialized_end=1922
+  _globals['_MEDIA']._serialized_start=1924
+  _globals['_MEDIA']._serialized_end=2050
+  _globals['_MEDIAFACTS']._serialized_start=2053
+  _globals['_MEDIAFACTS']._serialized_end=2296
+  _globals['_FOLLOWUP']._serialized_start=2298
+  _globals['_FOLLOWUP']._serialized_end=2376
+  _globals['_CHANNELTEXT']._serialized_start=2378
+  _globals['_CHANNELTEXT']._serialized_end=2459
+  _globals['_TARGETSTATE']._serialized_start=2462
+  _globals['_TARGETSTATE']._serialized_end=2898
+  _globals['_FOLLOWUPSTATE']._serialized_start=2901
+  _globals['_FOLLOWUPSTATE']._serialized_end=3176
 # @@protoc_insertion_point(module_scope)

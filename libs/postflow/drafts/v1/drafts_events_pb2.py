@@ -27,7 +27,7 @@ from postflow.rules.v1 import rules_pb2 as postflow_dot_rules_dot_v1_dot_rules__
 from postflow.target.v1 import target_pb2 as postflow_dot_target_dot_v1_dot_target__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&postflow/drafts/v1/drafts_events.proto\x12\x12postflow.drafts.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dpostflow/rules/v1/rules.proto\x1a\x1fpostflow/target/v1/target.proto\"\xff\x03\n\nDraftSaved\x12/\n\x0forganization_id\x18\x01 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x0eorganizationId\x12#\n\x08\x64raft_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x07\x64raftId\x12\"\n\x07version\x18\x03 \x01(\x03\x42\x08\xf2\xaf\x19\x04\x08\x01\x30\x01R\x07version\x12$\n\x08revision\x18\x04 \x01(\x03\x42\x08\xf2\xaf\x19\x04\x08\x01\x30\x01R\x08revision\x12\x18\n\x07\x63ontent\x18\x05 \x01(\x0cR\x07\x63ontent\x12%\n\x0e\x63ontent_digest\x18\x06 \x01(\tR\rcontentDigest\x12\x1a\n\x08\x61pproved\x18\x07 \x01(\x08R\x08\x61pproved\x12<\n\x07targets\x18\x08 \x03(\x0b\x32\x1a.postflow.target.v1.TargetB\x06\xf2\xaf\x19\x02HdR\x07targets\x12\x41\n\x0erequested_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.TimestampR\rrequestedTime\x12\'\n\x0b\x63\x61tegory_id\x18\n \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\ncategoryId\x12!\n\x08\x62rand_id\x18\x0b \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x07\x62randId\x12\'\n\x0b\x63\x61mpaign_id\x18\x0c \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\ncampaignIdb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&postflow/drafts/v1/drafts_events.proto\x12\x12postflow.drafts.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dpostflow/rules/v1/rules.proto\x1a\x1fpostflow/target/v1/target.proto\"\xff\x03\n\nDraftSaved\x12/\n\x0forganization_id\x18\x01 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x0eorganizationId\x12#\n\x08\x64raft_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x07\x64raftId\x12\"\n\x07version\x18\x03 \x01(\x03\x42\x08\xf2\xaf\x19\x04\x08\x01\x30\x01R\x07version\x12$\n\x08revision\x18\x04 \x01(\x03\x42\x08\xf2\xaf\x19\x04\x08\x01\x30\x01R\x08revision\x12\x18\n\x07\x63ontent\x18\x05 \x01(\x0cR\x07\x63ontent\x12%\n\x0e\x63ontent_digest\x18\x06 \x01(\tR\rcontentDigest\x12\x1a\n\x08\x61pproved\x18\x07 \x01(\x08R\x08\x61pproved\x12<\n\x07targets\x18\x08 \x03(\x0b\x32\x1a.postflow.target.v1.TargetB\x06\xf2\xaf\x19\x02HdR\x07targets\x12\x41\n\x0erequested_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.TimestampR\rrequestedTime\x12\'\n\x0b\x63\x61tegory_id\x18\n \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\ncategoryId\x12!\n\x08\x62rand_id\x18\x0b \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x07\x62randId\x12\'\n\x0b\x63\x61mpaign_id\x18\x0c \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\ncampaignId\"\x94\x02\n\nBrandSaved\x12/\n\x0forganization_id\x18\x01 \x01(\tB\x06\xf2\xaf\x19\x02\x10\x01R\x0eorganizationId\x12#\n\x08\x62rand_id\x18\x02 \x01(\tB\x08\xf2\xaf\x19\x04\x08\x01\x10\x01R\x07\x62randId\x12\"\n\x07version\x18\x03 \x01(\x03\x42\x08\xf2\xaf\x19\x04\x08\x01\x30\x01R\x07version\x12\x1b\n\x04name\x18\x04 \x01(\tB\x07\xf2\xaf\x19\x03 \xc8\x01R\x04name\x12#\n\ttime_zone\x18\x05 \x01(\tB\x06\xf2\xaf\x19\x02 @R\x08timeZone\x12J\n\nrecipients\x18\x06 \x03(\x0b\x32\".postflow.drafts.v1.BrandRecipientB\x06\xf2\xaf\x19\x02H2R\nrecipients\"\x80\x01\n\x0e\x42randRecipient\x12\x1f\n\x05\x65mail\x18\x01 \x01(\tB\t\xf2\xaf\x19\x05\x08\x01 \xfe\x01R\x05\x65mail\x12\x1a\n\x04name\x18\x02 \x01(\tB\x06\xf2\xaf\x19\x02 dR\x04name\x12\x31\n\x04role\x18\x03 \x01(\x0e\x32\x1d.postflow.drafts.v1.BrandRoleR\x04role*T\n\tBrandRole\x12\x1a\n\x16\x42RAND_ROLE_UNSPECIFIED\x10\x00\x12\x14\n\x10\x42RAND_ROLE_ADMIN\x10\x01\x12\x15\n\x11\x42RAND_ROLE_EDITOR\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -50,6 +50,28 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DRAFTSAVED'].fields_by_name['brand_id']._serialized_options = b'\362\257\031\002\020\001'
   _globals['_DRAFTSAVED'].fields_by_name['campaign_id']._loaded_options = None
   _globals['_DRAFTSAVED'].fields_by_name['campaign_id']._serialized_options = b'\362\257\031\002\020\001'
+  _globals['_BRANDSAVED'].fields_by_name['organization_id']._loaded_options = None
+  _globals['_BRANDSAVED'].fields_by_name['organization_id']._serialized_options = b'\362\257\031\002\020\001'
+  _globals['_BRANDSAVED'].fields_by_name['brand_id']._loaded_options = None
+  _globals['_BRANDSAVED'].fields_by_name['brand_id']._serialized_options = b'\362\257\031\004\010\001\020\001'
+  _globals['_BRANDSAVED'].fields_by_name['version']._loaded_options = None
+  _globals['_BRANDSAVED'].fields_by_name['version']._serialized_options = b'\362\257\031\004\010\0010\001'
+  _globals['_BRANDSAVED'].fields_by_name['name']._loaded_options = None
+  _globals['_BRANDSAVED'].fields_by_name['name']._serialized_options = b'\362\257\031\003 \310\001'
+  _globals['_BRANDSAVED'].fields_by_name['time_zone']._loaded_options = None
+  _globals['_BRANDSAVED'].fields_by_name['time_zone']._serialized_options = b'\362\257\031\002 @'
+  _globals['_BRANDSAVED'].fields_by_name['recipients']._loaded_options = None
+  _globals['_BRANDSAVED'].fields_by_name['recipients']._serialized_options = b'\362\257\031\002H2'
+  _globals['_BRANDRECIPIENT'].fields_by_name['email']._loaded_options = None
+  _globals['_BRANDRECIPIENT'].fields_by_name['email']._serialized_options = b'\362\257\031\005\010\001 \376\001'
+  _globals['_BRANDRECIPIENT'].fields_by_name['name']._loaded_options = None
+  _globals['_BRANDRECIPIENT'].fields_by_name['name']._serialized_options = b'\362\257\031\002 d'
+  _globals['_BRANDROLE']._serialized_start=1083
+  _globals['_BRANDROLE']._serialized_end=1167
   _globals['_DRAFTSAVED']._serialized_start=160
   _globals['_DRAFTSAVED']._serialized_end=671
+  _globals['_BRANDSAVED']._serialized_start=674
+  _globals['_BRANDSAVED']._serialized_end=950
+  _globals['_BRANDRECIPIENT']._serialized_start=953
+  _globals['_BRANDRECIPIENT']._serialized_end=1081
 # @@protoc_insertion_point(module_scope)

@@ -72,7 +72,10 @@ class DraftsServiceServicer:
     """
 
     def CreateDraft(self, request, context):
-        """CreateDraft stores a new draft, unapproved. ALREADY_EXISTS `DRAFT_EXISTS` for an id in use.
+        """CreateDraft stores a new draft, unapproved. ALREADY_EXISTS `DRAFT_EXISTS` for an id in use. INVALID_ARGUMENT
+        `URL_MALFORMED` for a link or media that is no address of the web, `CONTENT_BREAKS_RULES` with each field and rule
+        for what a channel of the targets does not take (see PublisherService.ListChannels), `MEDIA_REFUSED` for media that
+        cannot be used.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -89,7 +92,7 @@ class DraftsServiceServicer:
         """UpdateDraft changes content, targets, requested time or category. Changed content loses its approval; another time
         or category changes neither revision nor approval and withdraws nothing. After OK, no older text is known to be
         published, and none will be sent; the response lists the post jobs whose older text may already be in flight.
-        ABORTED `ETAG_MISMATCH` for a stale etag. FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target is published, with
+        ABORTED `ETAG_MISMATCH` for a stale etag. INVALID_ARGUMENT as CreateDraft. FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target is published, with
         `post_job_id`, `external_url` and `publish_time` of the first one in the metadata; the other targets are sent as
         approved. UNAVAILABLE `WITHDRAW_PENDING` when the older text could not be withdrawn yet: the draft and its approval
         are unchanged; retry, with the same request_id if possible.
@@ -99,7 +102,10 @@ class DraftsServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ApproveDraft(self, request, context):
-        """ApproveDraft allows the current content to be sent. Approving it twice has no further effect. ABORTED
+        """ApproveDraft allows the current content to be sent. Approving it twice has no further effect. Media whose bytes are
+        not known yet is fetched first: its facts become part of the content, in the next revision, and no other bytes are
+        sent. UNAVAILABLE `MEDIA_UNCHECKED` when it could not be fetched for now, INVALID_ARGUMENT `MEDIA_REFUSED` when it
+        cannot be used, or `CONTENT_BREAKS_RULES` when a channel does not take it. ABORTED
         `ETAG_MISMATCH` for a stale etag, ABORTED `DIGEST_MISMATCH` when `content_digest` is not that of the current
         content.
         """

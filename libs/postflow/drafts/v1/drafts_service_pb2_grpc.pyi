@@ -34,20 +34,27 @@ class DraftsServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> DraftsServiceAsyncStub: ...
     CreateDraft: _grpc.UnaryUnaryMultiCallable[_drafts_service_pb2.CreateDraftRequest, _drafts_service_pb2.CreateDraftResponse]
-    """CreateDraft stores a new draft, unapproved. ALREADY_EXISTS `DRAFT_EXISTS` for an id in use."""
+    """CreateDraft stores a new draft, unapproved. ALREADY_EXISTS `DRAFT_EXISTS` for an id in use. INVALID_ARGUMENT
+    `URL_MALFORMED` for a link or media that is no address of the web, `CONTENT_BREAKS_RULES` with each field and rule
+    for what a channel of the targets does not take (see PublisherService.ListChannels), `MEDIA_REFUSED` for media that
+    cannot be used.
+    """
     GetDraft: _grpc.UnaryUnaryMultiCallable[_drafts_service_pb2.GetDraftRequest, _drafts_service_pb2.GetDraftResponse]
     """GetDraft returns a draft with the states of its targets. NOT_FOUND `DRAFT_NOT_FOUND`."""
     UpdateDraft: _grpc.UnaryUnaryMultiCallable[_drafts_service_pb2.UpdateDraftRequest, _drafts_service_pb2.UpdateDraftResponse]
     """UpdateDraft changes content, targets, requested time or category. Changed content loses its approval; another time
     or category changes neither revision nor approval and withdraws nothing. After OK, no older text is known to be
     published, and none will be sent; the response lists the post jobs whose older text may already be in flight.
-    ABORTED `ETAG_MISMATCH` for a stale etag. FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target is published, with
+    ABORTED `ETAG_MISMATCH` for a stale etag. INVALID_ARGUMENT as CreateDraft. FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target is published, with
     `post_job_id`, `external_url` and `publish_time` of the first one in the metadata; the other targets are sent as
     approved. UNAVAILABLE `WITHDRAW_PENDING` when the older text could not be withdrawn yet: the draft and its approval
     are unchanged; retry, with the same request_id if possible.
     """
     ApproveDraft: _grpc.UnaryUnaryMultiCallable[_drafts_service_pb2.ApproveDraftRequest, _drafts_service_pb2.ApproveDraftResponse]
-    """ApproveDraft allows the current content to be sent. Approving it twice has no further effect. ABORTED
+    """ApproveDraft allows the current content to be sent. Approving it twice has no further effect. Media whose bytes are
+    not known yet is fetched first: its facts become part of the content, in the next revision, and no other bytes are
+    sent. UNAVAILABLE `MEDIA_UNCHECKED` when it could not be fetched for now, INVALID_ARGUMENT `MEDIA_REFUSED` when it
+    cannot be used, or `CONTENT_BREAKS_RULES` when a channel does not take it. ABORTED
     `ETAG_MISMATCH` for a stale etag, ABORTED `DIGEST_MISMATCH` when `content_digest` is not that of the current
     content.
     """
@@ -70,20 +77,27 @@ class DraftsServiceAsyncStub(DraftsServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateDraft: _aio.UnaryUnaryMultiCallable[_drafts_service_pb2.CreateDraftRequest, _drafts_service_pb2.CreateDraftResponse]  # type: ignore[assignment]
-    """CreateDraft stores a new draft, unapproved. ALREADY_EXISTS `DRAFT_EXISTS` for an id in use."""
+    """CreateDraft stores a new draft, unapproved. ALREADY_EXISTS `DRAFT_EXISTS` for an id in use. INVALID_ARGUMENT
+    `URL_MALFORMED` for a link or media that is no address of the web, `CONTENT_BREAKS_RULES` with each field and rule
+    for what a channel of the targets does not take (see PublisherService.ListChannels), `MEDIA_REFUSED` for media that
+    cannot be used.
+    """
     GetDraft: _aio.UnaryUnaryMultiCallable[_drafts_service_pb2.GetDraftRequest, _drafts_service_pb2.GetDraftResponse]  # type: ignore[assignment]
     """GetDraft returns a draft with the states of its targets. NOT_FOUND `DRAFT_NOT_FOUND`."""
     UpdateDraft: _aio.UnaryUnaryMultiCallable[_drafts_service_pb2.UpdateDraftRequest, _drafts_service_pb2.UpdateDraftResponse]  # type: ignore[assignment]
     """UpdateDraft changes content, targets, requested time or category. Changed content loses its approval; another time
     or category changes neither revision nor approval and withdraws nothing. After OK, no older text is known to be
     published, and none will be sent; the response lists the post jobs whose older text may already be in flight.
-    ABORTED `ETAG_MISMATCH` for a stale etag. FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target is published, with
+    ABORTED `ETAG_MISMATCH` for a stale etag. INVALID_ARGUMENT as CreateDraft. FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target is published, with
     `post_job_id`, `external_url` and `publish_time` of the first one in the metadata; the other targets are sent as
     approved. UNAVAILABLE `WITHDRAW_PENDING` when the older text could not be withdrawn yet: the draft and its approval
     are unchanged; retry, with the same request_id if possible.
     """
     ApproveDraft: _aio.UnaryUnaryMultiCallable[_drafts_service_pb2.ApproveDraftRequest, _drafts_service_pb2.ApproveDraftResponse]  # type: ignore[assignment]
-    """ApproveDraft allows the current content to be sent. Approving it twice has no further effect. ABORTED
+    """ApproveDraft allows the current content to be sent. Approving it twice has no further effect. Media whose bytes are
+    not known yet is fetched first: its facts become part of the content, in the next revision, and no other bytes are
+    sent. UNAVAILABLE `MEDIA_UNCHECKED` when it could not be fetched for now, INVALID_ARGUMENT `MEDIA_REFUSED` when it
+    cannot be used, or `CONTENT_BREAKS_RULES` when a channel does not take it. ABORTED
     `ETAG_MISMATCH` for a stale etag, ABORTED `DIGEST_MISMATCH` when `content_digest` is not that of the current
     content.
     """
@@ -109,7 +123,11 @@ class DraftsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _drafts_service_pb2.CreateDraftRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_drafts_service_pb2.CreateDraftResponse, _abc.Awaitable[_drafts_service_pb2.CreateDraftResponse]]:
-        """CreateDraft stores a new draft, unapproved. ALREADY_EXISTS `DRAFT_EXISTS` for an id in use."""
+        """CreateDraft stores a new draft, unapproved. ALREADY_EXISTS `DRAFT_EXISTS` for an id in use. INVALID_ARGUMENT
+        `URL_MALFORMED` for a link or media that is no address of the web, `CONTENT_BREAKS_RULES` with each field and rule
+        for what a channel of the targets does not take (see PublisherService.ListChannels), `MEDIA_REFUSED` for media that
+        cannot be used.
+        """
 
     @_abc_1.abstractmethod
     def GetDraft(
@@ -128,7 +146,7 @@ class DraftsServiceServicer(metaclass=_abc_1.ABCMeta):
         """UpdateDraft changes content, targets, requested time or category. Changed content loses its approval; another time
         or category changes neither revision nor approval and withdraws nothing. After OK, no older text is known to be
         published, and none will be sent; the response lists the post jobs whose older text may already be in flight.
-        ABORTED `ETAG_MISMATCH` for a stale etag. FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target is published, with
+        ABORTED `ETAG_MISMATCH` for a stale etag. INVALID_ARGUMENT as CreateDraft. FAILED_PRECONDITION `DRAFT_PUBLISHED` once a target is published, with
         `post_job_id`, `external_url` and `publish_time` of the first one in the metadata; the other targets are sent as
         approved. UNAVAILABLE `WITHDRAW_PENDING` when the older text could not be withdrawn yet: the draft and its approval
         are unchanged; retry, with the same request_id if possible.
@@ -140,7 +158,10 @@ class DraftsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _drafts_service_pb2.ApproveDraftRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_drafts_service_pb2.ApproveDraftResponse, _abc.Awaitable[_drafts_service_pb2.ApproveDraftResponse]]:
-        """ApproveDraft allows the current content to be sent. Approving it twice has no further effect. ABORTED
+        """ApproveDraft allows the current content to be sent. Approving it twice has no further effect. Media whose bytes are
+        not known yet is fetched first: its facts become part of the content, in the next revision, and no other bytes are
+        sent. UNAVAILABLE `MEDIA_UNCHECKED` when it could not be fetched for now, INVALID_ARGUMENT `MEDIA_REFUSED` when it
+        cannot be used, or `CONTENT_BREAKS_RULES` when a channel does not take it. ABORTED
         `ETAG_MISMATCH` for a stale etag, ABORTED `DIGEST_MISMATCH` when `content_digest` is not that of the current
         content.
         """

@@ -55,7 +55,7 @@ POST_JOB_STATE_CANCELED: PostJobState
 POST_JOB_STATE_NEEDS_ATTENTION: PostJobState
 
 class PostJob(_message.Message):
-    __slots__ = ("id", "draft_id", "target", "state", "state_reason", "version", "run", "slot_id", "slot_revision", "schedule_time", "not_after", "next_action_time", "attempts", "content_revision", "publish_time", "external_id", "external_url", "evidence_kind", "error_reason", "error_message", "last_attempt_time", "target_month", "create_time", "update_time", "in_doubt", "unknown_until", "expected_time", "action", "publish_now", "brand_id", "campaign_id", "slot_sequence")
+    __slots__ = ("id", "draft_id", "target", "state", "state_reason", "version", "run", "slot_id", "slot_revision", "schedule_time", "not_after", "next_action_time", "attempts", "content_revision", "publish_time", "external_id", "external_url", "evidence_kind", "error_reason", "error_message", "last_attempt_time", "target_month", "create_time", "update_time", "in_doubt", "unknown_until", "expected_time", "action", "publish_now", "brand_id", "campaign_id", "slot_sequence", "part", "parts", "follows")
     ID_FIELD_NUMBER: _ClassVar[int]
     DRAFT_ID_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
@@ -88,6 +88,9 @@ class PostJob(_message.Message):
     BRAND_ID_FIELD_NUMBER: _ClassVar[int]
     CAMPAIGN_ID_FIELD_NUMBER: _ClassVar[int]
     SLOT_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    FOLLOWS_FIELD_NUMBER: _ClassVar[int]
     id: str
     draft_id: str
     target: _target_pb2.Target
@@ -120,7 +123,10 @@ class PostJob(_message.Message):
     brand_id: str
     campaign_id: str
     slot_sequence: int
-    def __init__(self, id: _Optional[str] = ..., draft_id: _Optional[str] = ..., target: _Optional[_Union[_target_pb2.Target, _Mapping]] = ..., state: _Optional[_Union[PostJobState, str]] = ..., state_reason: _Optional[str] = ..., version: _Optional[int] = ..., run: _Optional[int] = ..., slot_id: _Optional[str] = ..., slot_revision: _Optional[int] = ..., schedule_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., not_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., next_action_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., attempts: _Optional[int] = ..., content_revision: _Optional[int] = ..., publish_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., external_id: _Optional[str] = ..., external_url: _Optional[str] = ..., evidence_kind: _Optional[str] = ..., error_reason: _Optional[str] = ..., error_message: _Optional[str] = ..., last_attempt_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., target_month: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., in_doubt: _Optional[bool] = ..., unknown_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expected_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., action: _Optional[_Union[Action, str]] = ..., publish_now: _Optional[bool] = ..., brand_id: _Optional[str] = ..., campaign_id: _Optional[str] = ..., slot_sequence: _Optional[int] = ...) -> None: ...
+    part: int
+    parts: int
+    follows: str
+    def __init__(self, id: _Optional[str] = ..., draft_id: _Optional[str] = ..., target: _Optional[_Union[_target_pb2.Target, _Mapping]] = ..., state: _Optional[_Union[PostJobState, str]] = ..., state_reason: _Optional[str] = ..., version: _Optional[int] = ..., run: _Optional[int] = ..., slot_id: _Optional[str] = ..., slot_revision: _Optional[int] = ..., schedule_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., not_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., next_action_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., attempts: _Optional[int] = ..., content_revision: _Optional[int] = ..., publish_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., external_id: _Optional[str] = ..., external_url: _Optional[str] = ..., evidence_kind: _Optional[str] = ..., error_reason: _Optional[str] = ..., error_message: _Optional[str] = ..., last_attempt_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., target_month: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., in_doubt: _Optional[bool] = ..., unknown_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expected_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., action: _Optional[_Union[Action, str]] = ..., publish_now: _Optional[bool] = ..., brand_id: _Optional[str] = ..., campaign_id: _Optional[str] = ..., slot_sequence: _Optional[int] = ..., part: _Optional[int] = ..., parts: _Optional[int] = ..., follows: _Optional[str] = ...) -> None: ...
 
 class Attempt(_message.Message):
     __slots__ = ("run", "number", "state", "idempotency_key", "content_revision", "start_time", "end_time", "external_id", "error_reason", "error_message")

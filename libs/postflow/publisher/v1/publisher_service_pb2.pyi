@@ -1,7 +1,9 @@
 import datetime
 
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from postflow.drafts.v1 import draft_pb2 as _draft_pb2
 from postflow.drafts.v1 import drafts_events_pb2 as _drafts_events_pb2
+from postflow.publisher.v1 import channel_pb2 as _channel_pb2
 from postflow.publisher.v1 import destination_pb2 as _destination_pb2
 from postflow.publisher.v1 import explanation_pb2 as _explanation_pb2
 from postflow.publisher.v1 import hold_pb2 as _hold_pb2
@@ -166,7 +168,7 @@ class WithdrawContentResponse(_message.Message):
     def __init__(self, outcome: _Optional[_Union[WithdrawOutcome, str]] = ..., in_flight_post_job_ids: _Optional[_Iterable[str]] = ..., published: _Optional[_Iterable[_Union[PublishedTarget, _Mapping]]] = ...) -> None: ...
 
 class PublishedTarget(_message.Message):
-    __slots__ = ("post_job_id", "target", "content_revision", "publish_time", "external_id", "external_url", "version", "schedule_time")
+    __slots__ = ("post_job_id", "target", "content_revision", "publish_time", "external_id", "external_url", "version", "schedule_time", "part")
     POST_JOB_ID_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
     CONTENT_REVISION_FIELD_NUMBER: _ClassVar[int]
@@ -175,6 +177,7 @@ class PublishedTarget(_message.Message):
     EXTERNAL_URL_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SCHEDULE_TIME_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
     post_job_id: str
     target: _target_pb2.Target
     content_revision: int
@@ -183,7 +186,8 @@ class PublishedTarget(_message.Message):
     external_url: str
     version: int
     schedule_time: _timestamp_pb2.Timestamp
-    def __init__(self, post_job_id: _Optional[str] = ..., target: _Optional[_Union[_target_pb2.Target, _Mapping]] = ..., content_revision: _Optional[int] = ..., publish_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., external_id: _Optional[str] = ..., external_url: _Optional[str] = ..., version: _Optional[int] = ..., schedule_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    part: int
+    def __init__(self, post_job_id: _Optional[str] = ..., target: _Optional[_Union[_target_pb2.Target, _Mapping]] = ..., content_revision: _Optional[int] = ..., publish_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., external_id: _Optional[str] = ..., external_url: _Optional[str] = ..., version: _Optional[int] = ..., schedule_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., part: _Optional[int] = ...) -> None: ...
 
 class CancelPostJobsRequest(_message.Message):
     __slots__ = ("organization_id", "posts", "request_id")
@@ -436,3 +440,75 @@ class UpdateDestinationResponse(_message.Message):
     DESTINATION_FIELD_NUMBER: _ClassVar[int]
     destination: _destination_pb2.Destination
     def __init__(self, destination: _Optional[_Union[_destination_pb2.Destination, _Mapping]] = ...) -> None: ...
+
+class ListChannelsRequest(_message.Message):
+    __slots__ = ("organization_id", "provider")
+    ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
+    PROVIDER_FIELD_NUMBER: _ClassVar[int]
+    organization_id: str
+    provider: str
+    def __init__(self, organization_id: _Optional[str] = ..., provider: _Optional[str] = ...) -> None: ...
+
+class ListChannelsResponse(_message.Message):
+    __slots__ = ("providers",)
+    PROVIDERS_FIELD_NUMBER: _ClassVar[int]
+    providers: _containers.RepeatedCompositeFieldContainer[_channel_pb2.Provider]
+    def __init__(self, providers: _Optional[_Iterable[_Union[_channel_pb2.Provider, _Mapping]]] = ...) -> None: ...
+
+class ValidateContentRequest(_message.Message):
+    __slots__ = ("organization_id", "content", "targets")
+    ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    TARGETS_FIELD_NUMBER: _ClassVar[int]
+    organization_id: str
+    content: _draft_pb2.DraftContent
+    targets: _containers.RepeatedCompositeFieldContainer[_target_pb2.Target]
+    def __init__(self, organization_id: _Optional[str] = ..., content: _Optional[_Union[_draft_pb2.DraftContent, _Mapping]] = ..., targets: _Optional[_Iterable[_Union[_target_pb2.Target, _Mapping]]] = ...) -> None: ...
+
+class ValidateContentResponse(_message.Message):
+    __slots__ = ("valid", "targets")
+    VALID_FIELD_NUMBER: _ClassVar[int]
+    TARGETS_FIELD_NUMBER: _ClassVar[int]
+    valid: bool
+    targets: _containers.RepeatedCompositeFieldContainer[TargetValidation]
+    def __init__(self, valid: _Optional[bool] = ..., targets: _Optional[_Iterable[_Union[TargetValidation, _Mapping]]] = ...) -> None: ...
+
+class TargetValidation(_message.Message):
+    __slots__ = ("target", "unchecked_reason", "provider", "violations")
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    UNCHECKED_REASON_FIELD_NUMBER: _ClassVar[int]
+    PROVIDER_FIELD_NUMBER: _ClassVar[int]
+    VIOLATIONS_FIELD_NUMBER: _ClassVar[int]
+    target: _target_pb2.Target
+    unchecked_reason: str
+    provider: str
+    violations: _containers.RepeatedCompositeFieldContainer[_channel_pb2.Violation]
+    def __init__(self, target: _Optional[_Union[_target_pb2.Target, _Mapping]] = ..., unchecked_reason: _Optional[str] = ..., provider: _Optional[str] = ..., violations: _Optional[_Iterable[_Union[_channel_pb2.Violation, _Mapping]]] = ...) -> None: ...
+
+class InspectMediaRequest(_message.Message):
+    __slots__ = ("organization_id", "urls")
+    ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
+    URLS_FIELD_NUMBER: _ClassVar[int]
+    organization_id: str
+    urls: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, organization_id: _Optional[str] = ..., urls: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class InspectMediaResponse(_message.Message):
+    __slots__ = ("media",)
+    MEDIA_FIELD_NUMBER: _ClassVar[int]
+    media: _containers.RepeatedCompositeFieldContainer[InspectedMedia]
+    def __init__(self, media: _Optional[_Iterable[_Union[InspectedMedia, _Mapping]]] = ...) -> None: ...
+
+class InspectedMedia(_message.Message):
+    __slots__ = ("url", "facts", "problem_reason", "problem_message", "may_pass")
+    URL_FIELD_NUMBER: _ClassVar[int]
+    FACTS_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_REASON_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    MAY_PASS_FIELD_NUMBER: _ClassVar[int]
+    url: str
+    facts: _draft_pb2.MediaFacts
+    problem_reason: str
+    problem_message: str
+    may_pass: bool
+    def __init__(self, url: _Optional[str] = ..., facts: _Optional[_Union[_draft_pb2.MediaFacts, _Mapping]] = ..., problem_reason: _Optional[str] = ..., problem_message: _Optional[str] = ..., may_pass: _Optional[bool] = ...) -> None: ...

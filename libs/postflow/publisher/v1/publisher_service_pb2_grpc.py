@@ -107,6 +107,21 @@ class PublisherServiceStub:
                 request_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.UpdateDestinationRequest.SerializeToString,
                 response_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.UpdateDestinationResponse.FromString,
                 _registered_method=True)
+        self.ListChannels = channel.unary_unary(
+                '/postflow.publisher.v1.PublisherService/ListChannels',
+                request_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ListChannelsRequest.SerializeToString,
+                response_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ListChannelsResponse.FromString,
+                _registered_method=True)
+        self.ValidateContent = channel.unary_unary(
+                '/postflow.publisher.v1.PublisherService/ValidateContent',
+                request_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ValidateContentRequest.SerializeToString,
+                response_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ValidateContentResponse.FromString,
+                _registered_method=True)
+        self.InspectMedia = channel.unary_unary(
+                '/postflow.publisher.v1.PublisherService/InspectMedia',
+                request_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.InspectMediaRequest.SerializeToString,
+                response_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.InspectMediaResponse.FromString,
+                _registered_method=True)
 
 
 class PublisherServiceServicer:
@@ -123,7 +138,7 @@ class PublisherServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListPostJobs(self, request, context):
-        """ListPostJobs lists post jobs, newest first.
+        """ListPostJobs lists post jobs, newest first; those of a draft by target, each post with its follow-ups in their order.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -189,7 +204,9 @@ class PublisherServiceServicer:
     def RetryPostJob(self, request, context):
         """RetryPostJob begins the next run of a post job that is FAILED or MISSED: it goes out at once, as far as approval,
         holds, window, spacing and caps let it. NOT_FOUND `POST_JOB_NOT_FOUND`; FAILED_PRECONDITION
-        `POST_JOB_NOT_RETRYABLE` in any other state, `TARGET_REMOVED` when the draft has lost the target.
+        `POST_JOB_NOT_RETRYABLE` in any other state, `TARGET_REMOVED` when the draft has lost the target. Of a follow-up that
+        has never been due also `PARENT_NOT_PUBLISHED` while the part before is not PUBLISHED, `PARENT_NOT_NAMED` if that has
+        no identifier of the provider, and `FOLLOW_UPS_NOT_TAKEN` if the provider takes none on the channel.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -236,6 +253,30 @@ class PublisherServiceServicer:
         """UpdateDestination activates or deactivates a destination. Activating it forgets its failures and releases the posts
         that wait for it. One that is deactivated need not be known, but its account. NOT_FOUND `DESTINATION_NOT_FOUND`,
         `ACCOUNT_NOT_FOUND`; ABORTED `ETAG_MISMATCH`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListChannels(self, request, context):
+        """ListChannels returns the providers of this release, with the channels that each offers and what it takes there. It
+        is the same for every organization.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ValidateContent(self, request, context):
+        """ValidateContent checks a content against the rules of the channels of its targets, as a preview: it stores nothing.
+        INVALID_ARGUMENT `UNKNOWN_CHANNEL` for a channel that is none.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def InspectMedia(self, request, context):
+        """InspectMedia fetches pictures, videos and documents, and says what they are. What takes longer than a few seconds is
+        `MEDIA_PENDING`: ask again. Facts are kept for some minutes.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -313,6 +354,21 @@ def add_PublisherServiceServicer_to_server(servicer, server):
                     servicer.UpdateDestination,
                     request_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.UpdateDestinationRequest.FromString,
                     response_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.UpdateDestinationResponse.SerializeToString,
+            ),
+            'ListChannels': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListChannels,
+                    request_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ListChannelsRequest.FromString,
+                    response_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ListChannelsResponse.SerializeToString,
+            ),
+            'ValidateContent': grpc.unary_unary_rpc_method_handler(
+                    servicer.ValidateContent,
+                    request_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ValidateContentRequest.FromString,
+                    response_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ValidateContentResponse.SerializeToString,
+            ),
+            'InspectMedia': grpc.unary_unary_rpc_method_handler(
+                    servicer.InspectMedia,
+                    request_deserializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.InspectMediaRequest.FromString,
+                    response_serializer=postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.InspectMediaResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -696,6 +752,87 @@ class PublisherService:
             '/postflow.publisher.v1.PublisherService/UpdateDestination',
             postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.UpdateDestinationRequest.SerializeToString,
             postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.UpdateDestinationResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListChannels(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.publisher.v1.PublisherService/ListChannels',
+            postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ListChannelsRequest.SerializeToString,
+            postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ListChannelsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ValidateContent(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.publisher.v1.PublisherService/ValidateContent',
+            postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ValidateContentRequest.SerializeToString,
+            postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.ValidateContentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def InspectMedia(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.publisher.v1.PublisherService/InspectMedia',
+            postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.InspectMediaRequest.SerializeToString,
+            postflow_dot_publisher_dot_v1_dot_publisher__service__pb2.InspectMediaResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -39,7 +39,7 @@ class PublisherServiceStub:
     GetPostJob: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.GetPostJobRequest, _publisher_service_pb2.GetPostJobResponse]
     """GetPostJob returns a post job with its attempts. NOT_FOUND `POST_JOB_NOT_FOUND`."""
     ListPostJobs: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.ListPostJobsRequest, _publisher_service_pb2.ListPostJobsResponse]
-    """ListPostJobs lists post jobs, newest first."""
+    """ListPostJobs lists post jobs, newest first; those of a draft by target, each post with its follow-ups in their order."""
     WithdrawContent: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.WithdrawContentRequest, _publisher_service_pb2.WithdrawContentResponse]
     """WithdrawContent forbids every revision of a draft below the one given. Once it has answered, no older text will be
     sent; the response lists the post jobs whose older text may be published. If a target is published already, nothing
@@ -75,7 +75,9 @@ class PublisherServiceStub:
     RetryPostJob: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.RetryPostJobRequest, _publisher_service_pb2.RetryPostJobResponse]
     """RetryPostJob begins the next run of a post job that is FAILED or MISSED: it goes out at once, as far as approval,
     holds, window, spacing and caps let it. NOT_FOUND `POST_JOB_NOT_FOUND`; FAILED_PRECONDITION
-    `POST_JOB_NOT_RETRYABLE` in any other state, `TARGET_REMOVED` when the draft has lost the target.
+    `POST_JOB_NOT_RETRYABLE` in any other state, `TARGET_REMOVED` when the draft has lost the target. Of a follow-up that
+    has never been due also `PARENT_NOT_PUBLISHED` while the part before is not PUBLISHED, `PARENT_NOT_NAMED` if that has
+    no identifier of the provider, and `FOLLOW_UPS_NOT_TAKEN` if the provider takes none on the channel.
     """
     PublishNow: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.PublishNowRequest, _publisher_service_pb2.PublishNowResponse]
     """PublishNow sends targets of a draft at once, with the content in the request. It passes over slot time, send window
@@ -103,6 +105,18 @@ class PublisherServiceStub:
     that wait for it. One that is deactivated need not be known, but its account. NOT_FOUND `DESTINATION_NOT_FOUND`,
     `ACCOUNT_NOT_FOUND`; ABORTED `ETAG_MISMATCH`.
     """
+    ListChannels: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.ListChannelsRequest, _publisher_service_pb2.ListChannelsResponse]
+    """ListChannels returns the providers of this release, with the channels that each offers and what it takes there. It
+    is the same for every organization.
+    """
+    ValidateContent: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.ValidateContentRequest, _publisher_service_pb2.ValidateContentResponse]
+    """ValidateContent checks a content against the rules of the channels of its targets, as a preview: it stores nothing.
+    INVALID_ARGUMENT `UNKNOWN_CHANNEL` for a channel that is none.
+    """
+    InspectMedia: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.InspectMediaRequest, _publisher_service_pb2.InspectMediaResponse]
+    """InspectMedia fetches pictures, videos and documents, and says what they are. What takes longer than a few seconds is
+    `MEDIA_PENDING`: ask again. Facts are kept for some minutes.
+    """
 
 @_typing.type_check_only
 class PublisherServiceAsyncStub(PublisherServiceStub):
@@ -115,7 +129,7 @@ class PublisherServiceAsyncStub(PublisherServiceStub):
     GetPostJob: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.GetPostJobRequest, _publisher_service_pb2.GetPostJobResponse]  # type: ignore[assignment]
     """GetPostJob returns a post job with its attempts. NOT_FOUND `POST_JOB_NOT_FOUND`."""
     ListPostJobs: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.ListPostJobsRequest, _publisher_service_pb2.ListPostJobsResponse]  # type: ignore[assignment]
-    """ListPostJobs lists post jobs, newest first."""
+    """ListPostJobs lists post jobs, newest first; those of a draft by target, each post with its follow-ups in their order."""
     WithdrawContent: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.WithdrawContentRequest, _publisher_service_pb2.WithdrawContentResponse]  # type: ignore[assignment]
     """WithdrawContent forbids every revision of a draft below the one given. Once it has answered, no older text will be
     sent; the response lists the post jobs whose older text may be published. If a target is published already, nothing
@@ -151,7 +165,9 @@ class PublisherServiceAsyncStub(PublisherServiceStub):
     RetryPostJob: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.RetryPostJobRequest, _publisher_service_pb2.RetryPostJobResponse]  # type: ignore[assignment]
     """RetryPostJob begins the next run of a post job that is FAILED or MISSED: it goes out at once, as far as approval,
     holds, window, spacing and caps let it. NOT_FOUND `POST_JOB_NOT_FOUND`; FAILED_PRECONDITION
-    `POST_JOB_NOT_RETRYABLE` in any other state, `TARGET_REMOVED` when the draft has lost the target.
+    `POST_JOB_NOT_RETRYABLE` in any other state, `TARGET_REMOVED` when the draft has lost the target. Of a follow-up that
+    has never been due also `PARENT_NOT_PUBLISHED` while the part before is not PUBLISHED, `PARENT_NOT_NAMED` if that has
+    no identifier of the provider, and `FOLLOW_UPS_NOT_TAKEN` if the provider takes none on the channel.
     """
     PublishNow: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.PublishNowRequest, _publisher_service_pb2.PublishNowResponse]  # type: ignore[assignment]
     """PublishNow sends targets of a draft at once, with the content in the request. It passes over slot time, send window
@@ -179,6 +195,18 @@ class PublisherServiceAsyncStub(PublisherServiceStub):
     that wait for it. One that is deactivated need not be known, but its account. NOT_FOUND `DESTINATION_NOT_FOUND`,
     `ACCOUNT_NOT_FOUND`; ABORTED `ETAG_MISMATCH`.
     """
+    ListChannels: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.ListChannelsRequest, _publisher_service_pb2.ListChannelsResponse]  # type: ignore[assignment]
+    """ListChannels returns the providers of this release, with the channels that each offers and what it takes there. It
+    is the same for every organization.
+    """
+    ValidateContent: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.ValidateContentRequest, _publisher_service_pb2.ValidateContentResponse]  # type: ignore[assignment]
+    """ValidateContent checks a content against the rules of the channels of its targets, as a preview: it stores nothing.
+    INVALID_ARGUMENT `UNKNOWN_CHANNEL` for a channel that is none.
+    """
+    InspectMedia: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.InspectMediaRequest, _publisher_service_pb2.InspectMediaResponse]  # type: ignore[assignment]
+    """InspectMedia fetches pictures, videos and documents, and says what they are. What takes longer than a few seconds is
+    `MEDIA_PENDING`: ask again. Facts are kept for some minutes.
+    """
 
 class PublisherServiceServicer(metaclass=_abc_1.ABCMeta):
     """PublisherService sends each post at most once, and reports what happened to it.
@@ -200,7 +228,7 @@ class PublisherServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _publisher_service_pb2.ListPostJobsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_publisher_service_pb2.ListPostJobsResponse, _abc.Awaitable[_publisher_service_pb2.ListPostJobsResponse]]:
-        """ListPostJobs lists post jobs, newest first."""
+        """ListPostJobs lists post jobs, newest first; those of a draft by target, each post with its follow-ups in their order."""
 
     @_abc_1.abstractmethod
     def WithdrawContent(
@@ -278,7 +306,9 @@ class PublisherServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_publisher_service_pb2.RetryPostJobResponse, _abc.Awaitable[_publisher_service_pb2.RetryPostJobResponse]]:
         """RetryPostJob begins the next run of a post job that is FAILED or MISSED: it goes out at once, as far as approval,
         holds, window, spacing and caps let it. NOT_FOUND `POST_JOB_NOT_FOUND`; FAILED_PRECONDITION
-        `POST_JOB_NOT_RETRYABLE` in any other state, `TARGET_REMOVED` when the draft has lost the target.
+        `POST_JOB_NOT_RETRYABLE` in any other state, `TARGET_REMOVED` when the draft has lost the target. Of a follow-up that
+        has never been due also `PARENT_NOT_PUBLISHED` while the part before is not PUBLISHED, `PARENT_NOT_NAMED` if that has
+        no identifier of the provider, and `FOLLOW_UPS_NOT_TAKEN` if the provider takes none on the channel.
         """
 
     @_abc_1.abstractmethod
@@ -335,6 +365,36 @@ class PublisherServiceServicer(metaclass=_abc_1.ABCMeta):
         """UpdateDestination activates or deactivates a destination. Activating it forgets its failures and releases the posts
         that wait for it. One that is deactivated need not be known, but its account. NOT_FOUND `DESTINATION_NOT_FOUND`,
         `ACCOUNT_NOT_FOUND`; ABORTED `ETAG_MISMATCH`.
+        """
+
+    @_abc_1.abstractmethod
+    def ListChannels(
+        self,
+        request: _publisher_service_pb2.ListChannelsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_publisher_service_pb2.ListChannelsResponse, _abc.Awaitable[_publisher_service_pb2.ListChannelsResponse]]:
+        """ListChannels returns the providers of this release, with the channels that each offers and what it takes there. It
+        is the same for every organization.
+        """
+
+    @_abc_1.abstractmethod
+    def ValidateContent(
+        self,
+        request: _publisher_service_pb2.ValidateContentRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_publisher_service_pb2.ValidateContentResponse, _abc.Awaitable[_publisher_service_pb2.ValidateContentResponse]]:
+        """ValidateContent checks a content against the rules of the channels of its targets, as a preview: it stores nothing.
+        INVALID_ARGUMENT `UNKNOWN_CHANNEL` for a channel that is none.
+        """
+
+    @_abc_1.abstractmethod
+    def InspectMedia(
+        self,
+        request: _publisher_service_pb2.InspectMediaRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_publisher_service_pb2.InspectMediaResponse, _abc.Awaitable[_publisher_service_pb2.InspectMediaResponse]]:
+        """InspectMedia fetches pictures, videos and documents, and says what they are. What takes longer than a few seconds is
+        `MEDIA_PENDING`: ask again. Facts are kept for some minutes.
         """
 
 def add_PublisherServiceServicer_to_server(servicer: PublisherServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -27,21 +27,27 @@ from postflow.publisher.v1 import post_job_pb2 as postflow_dot_publisher_dot_v1_
 from postflow.rules.v1 import rules_pb2 as postflow_dot_rules_dot_v1_dot_rules__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*postflow/publisher/v1/social_account.proto\x12\x15postflow.publisher.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$postflow/publisher/v1/post_job.proto\x1a\x1dpostflow/rules/v1/rules.proto\"\xe0\x04\n\rSocialAccount\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n\x08provider\x18\x02 \x01(\tR\x08provider\x12.\n\x13\x65xternal_account_id\x18\x03 \x01(\tR\x11\x65xternalAccountId\x12!\n\x0c\x64isplay_name\x18\x04 \x01(\tR\x0b\x64isplayName\x12\x1a\n\x08\x63hannels\x18\x05 \x03(\tR\x08\x63hannels\x12?\n\x05state\x18\x06 \x01(\x0e\x32).postflow.publisher.v1.SocialAccountStateR\x05state\x12\x18\n\x07version\x18\x07 \x01(\x03R\x07version\x12;\n\x0b\x63reate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12;\n\x0bupdate_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12!\n\x0cstate_reason\x18\n \x01(\tR\x0bstateReason\x12#\n\rerror_message\x18\x0b \x01(\tR\x0c\x65rrorMessage\x12\x43\n\x0f\x64isconnect_time\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0e\x64isconnectTime\x12>\n\ndaily_caps\x18\r \x03(\x0b\x32\x1f.postflow.publisher.v1.DailyCapR\tdailyCaps\x12\x12\n\x04\x65tag\x18\x0e \x01(\tR\x04\x65tag\"i\n\x08\x44\x61ilyCap\x12=\n\x06\x61\x63tion\x18\x01 \x01(\x0e\x32\x1d.postflow.publisher.v1.ActionB\x06\xf2\xaf\x19\x02\x08\x01R\x06\x61\x63tion\x12\x1e\n\x04most\x18\x02 \x01(\x05\x42\n\xf2\xaf\x19\x06\x30\x00\x38\xc0\x84=R\x04most*\x85\x01\n\x12SocialAccountState\x12$\n SOCIAL_ACCOUNT_STATE_UNSPECIFIED\x10\x00\x12\"\n\x1eSOCIAL_ACCOUNT_STATE_CONNECTED\x10\x01\x12%\n!SOCIAL_ACCOUNT_STATE_DISCONNECTED\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*postflow/publisher/v1/social_account.proto\x12\x15postflow.publisher.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$postflow/publisher/v1/post_job.proto\x1a\x1dpostflow/rules/v1/rules.proto\"\xc0\x06\n\rSocialAccount\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n\x08provider\x18\x02 \x01(\tR\x08provider\x12.\n\x13\x65xternal_account_id\x18\x03 \x01(\tR\x11\x65xternalAccountId\x12!\n\x0c\x64isplay_name\x18\x04 \x01(\tR\x0b\x64isplayName\x12\x1a\n\x08\x63hannels\x18\x05 \x03(\tR\x08\x63hannels\x12?\n\x05state\x18\x06 \x01(\x0e\x32).postflow.publisher.v1.SocialAccountStateR\x05state\x12\x18\n\x07version\x18\x07 \x01(\x03R\x07version\x12;\n\x0b\x63reate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12;\n\x0bupdate_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12!\n\x0cstate_reason\x18\n \x01(\tR\x0bstateReason\x12#\n\rerror_message\x18\x0b \x01(\tR\x0c\x65rrorMessage\x12\x43\n\x0f\x64isconnect_time\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0e\x64isconnectTime\x12>\n\ndaily_caps\x18\r \x03(\x0b\x32\x1f.postflow.publisher.v1.DailyCapR\tdailyCaps\x12\x12\n\x04\x65tag\x18\x0e \x01(\tR\x04\x65tag\x12Q\n\x10\x63redentials_info\x18\x0f \x01(\x0b\x32&.postflow.publisher.v1.CredentialsInfoR\x0f\x63redentialsInfo\x12N\n\x08settings\x18\x10 \x03(\x0b\x32\x32.postflow.publisher.v1.SocialAccount.SettingsEntryR\x08settings\x1a;\n\rSettingsEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x02\x38\x01\"\xae\x03\n\x0f\x43redentialsInfo\x12;\n\x0b\x65xpire_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nexpireTime\x12J\n\x13refresh_expire_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x11refreshExpireTime\x12\x16\n\x06scopes\x18\x03 \x03(\tR\x06scopes\x12%\n\x0eis_refreshable\x18\x04 \x01(\x08R\risRefreshable\x12\x46\n\x11last_refresh_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0flastRefreshTime\x12\x46\n\x11next_refresh_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0fnextRefreshTime\x12#\n\rrefresh_error\x18\x07 \x01(\tR\x0crefreshError\x12\x1e\n\ngeneration\x18\x08 \x01(\x03R\ngeneration\"i\n\x08\x44\x61ilyCap\x12=\n\x06\x61\x63tion\x18\x01 \x01(\x0e\x32\x1d.postflow.publisher.v1.ActionB\x06\xf2\xaf\x19\x02\x08\x01R\x06\x61\x63tion\x12\x1e\n\x04most\x18\x02 \x01(\x05\x42\n\xf2\xaf\x19\x06\x30\x00\x38\xc0\x84=R\x04most*\x85\x01\n\x12SocialAccountState\x12$\n SOCIAL_ACCOUNT_STATE_UNSPECIFIED\x10\x00\x12\"\n\x1eSOCIAL_ACCOUNT_STATE_CONNECTED\x10\x01\x12%\n!SOCIAL_ACCOUNT_STATE_DISCONNECTED\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'postflow.publisher.v1.social_account_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_SOCIALACCOUNT_SETTINGSENTRY']._loaded_options = None
+  _globals['_SOCIALACCOUNT_SETTINGSENTRY']._serialized_options = b'8\001'
   _globals['_DAILYCAP'].fields_by_name['action']._loaded_options = None
   _globals['_DAILYCAP'].fields_by_name['action']._serialized_options = b'\362\257\031\002\010\001'
   _globals['_DAILYCAP'].fields_by_name['most']._loaded_options = None
   _globals['_DAILYCAP'].fields_by_name['most']._serialized_options = b'\362\257\031\0060\0008\300\204='
-  _globals['_SOCIALACCOUNTSTATE']._serialized_start=890
-  _globals['_SOCIALACCOUNTSTATE']._serialized_end=1023
+  _globals['_SOCIALACCOUNTSTATE']._serialized_start=1547
+  _globals['_SOCIALACCOUNTSTATE']._serialized_end=1680
   _globals['_SOCIALACCOUNT']._serialized_start=172
-  _globals['_SOCIALACCOUNT']._serialized_end=780
-  _globals['_DAILYCAP']._serialized_start=782
-  _globals['_DAILYCAP']._serialized_end=887
+  _globals['_SOCIALACCOUNT']._serialized_end=1004
+  _globals['_SOCIALACCOUNT_SETTINGSENTRY']._serialized_start=945
+  _globals['_SOCIALACCOUNT_SETTINGSENTRY']._serialized_end=1004
+  _globals['_CREDENTIALSINFO']._serialized_start=1007
+  _globals['_CREDENTIALSINFO']._serialized_end=1437
+  _globals['_DAILYCAP']._serialized_start=1439
+  _globals['_DAILYCAP']._serialized_end=1544
 # @@protoc_insertion_point(module_scope)

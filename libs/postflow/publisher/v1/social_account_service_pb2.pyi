@@ -29,7 +29,14 @@ ACTIVITY_OUTCOME_UNKNOWN: ActivityOutcome
 ACTIVITY_OUTCOME_ABSENT: ActivityOutcome
 
 class ConnectAccountRequest(_message.Message):
-    __slots__ = ("organization_id", "social_account_id", "provider", "external_account_id", "display_name", "channels", "credentials", "request_id")
+    __slots__ = ("organization_id", "social_account_id", "provider", "external_account_id", "display_name", "channels", "credentials", "request_id", "settings")
+    class SettingsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
     SOCIAL_ACCOUNT_ID_FIELD_NUMBER: _ClassVar[int]
     PROVIDER_FIELD_NUMBER: _ClassVar[int]
@@ -38,6 +45,7 @@ class ConnectAccountRequest(_message.Message):
     CHANNELS_FIELD_NUMBER: _ClassVar[int]
     CREDENTIALS_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    SETTINGS_FIELD_NUMBER: _ClassVar[int]
     organization_id: str
     social_account_id: str
     provider: str
@@ -46,15 +54,111 @@ class ConnectAccountRequest(_message.Message):
     channels: _containers.RepeatedScalarFieldContainer[str]
     credentials: Credentials
     request_id: str
-    def __init__(self, organization_id: _Optional[str] = ..., social_account_id: _Optional[str] = ..., provider: _Optional[str] = ..., external_account_id: _Optional[str] = ..., display_name: _Optional[str] = ..., channels: _Optional[_Iterable[str]] = ..., credentials: _Optional[_Union[Credentials, _Mapping]] = ..., request_id: _Optional[str] = ...) -> None: ...
+    settings: _containers.ScalarMap[str, str]
+    def __init__(self, organization_id: _Optional[str] = ..., social_account_id: _Optional[str] = ..., provider: _Optional[str] = ..., external_account_id: _Optional[str] = ..., display_name: _Optional[str] = ..., channels: _Optional[_Iterable[str]] = ..., credentials: _Optional[_Union[Credentials, _Mapping]] = ..., request_id: _Optional[str] = ..., settings: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class Credentials(_message.Message):
-    __slots__ = ("access_token",)
+    __slots__ = ("access_token", "refresh_token", "user_token", "expire_time", "refresh_expire_time", "scopes")
     ACCESS_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    REFRESH_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    USER_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    EXPIRE_TIME_FIELD_NUMBER: _ClassVar[int]
+    REFRESH_EXPIRE_TIME_FIELD_NUMBER: _ClassVar[int]
+    SCOPES_FIELD_NUMBER: _ClassVar[int]
     access_token: str
-    def __init__(self, access_token: _Optional[str] = ...) -> None: ...
+    refresh_token: str
+    user_token: str
+    expire_time: _timestamp_pb2.Timestamp
+    refresh_expire_time: _timestamp_pb2.Timestamp
+    scopes: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, access_token: _Optional[str] = ..., refresh_token: _Optional[str] = ..., user_token: _Optional[str] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., refresh_expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., scopes: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ConnectAccountResponse(_message.Message):
+    __slots__ = ("social_account",)
+    SOCIAL_ACCOUNT_FIELD_NUMBER: _ClassVar[int]
+    social_account: _social_account_pb2.SocialAccount
+    def __init__(self, social_account: _Optional[_Union[_social_account_pb2.SocialAccount, _Mapping]] = ...) -> None: ...
+
+class StartConnectRequest(_message.Message):
+    __slots__ = ("organization_id", "provider", "redirect_uri", "social_account_id", "display_name", "channels", "settings", "request_id")
+    class SettingsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
+    PROVIDER_FIELD_NUMBER: _ClassVar[int]
+    REDIRECT_URI_FIELD_NUMBER: _ClassVar[int]
+    SOCIAL_ACCOUNT_ID_FIELD_NUMBER: _ClassVar[int]
+    DISPLAY_NAME_FIELD_NUMBER: _ClassVar[int]
+    CHANNELS_FIELD_NUMBER: _ClassVar[int]
+    SETTINGS_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    organization_id: str
+    provider: str
+    redirect_uri: str
+    social_account_id: str
+    display_name: str
+    channels: _containers.RepeatedScalarFieldContainer[str]
+    settings: _containers.ScalarMap[str, str]
+    request_id: str
+    def __init__(self, organization_id: _Optional[str] = ..., provider: _Optional[str] = ..., redirect_uri: _Optional[str] = ..., social_account_id: _Optional[str] = ..., display_name: _Optional[str] = ..., channels: _Optional[_Iterable[str]] = ..., settings: _Optional[_Mapping[str, str]] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class StartConnectResponse(_message.Message):
+    __slots__ = ("authorization_url", "state", "expire_time")
+    AUTHORIZATION_URL_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    EXPIRE_TIME_FIELD_NUMBER: _ClassVar[int]
+    authorization_url: str
+    state: str
+    expire_time: _timestamp_pb2.Timestamp
+    def __init__(self, authorization_url: _Optional[str] = ..., state: _Optional[str] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class FinishConnectRequest(_message.Message):
+    __slots__ = ("organization_id", "state", "code", "external_account_id", "request_id")
+    ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    EXTERNAL_ACCOUNT_ID_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    organization_id: str
+    state: str
+    code: str
+    external_account_id: str
+    request_id: str
+    def __init__(self, organization_id: _Optional[str] = ..., state: _Optional[str] = ..., code: _Optional[str] = ..., external_account_id: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class FinishConnectResponse(_message.Message):
+    __slots__ = ("social_account", "candidates")
+    SOCIAL_ACCOUNT_FIELD_NUMBER: _ClassVar[int]
+    CANDIDATES_FIELD_NUMBER: _ClassVar[int]
+    social_account: _social_account_pb2.SocialAccount
+    candidates: _containers.RepeatedCompositeFieldContainer[ConnectCandidate]
+    def __init__(self, social_account: _Optional[_Union[_social_account_pb2.SocialAccount, _Mapping]] = ..., candidates: _Optional[_Iterable[_Union[ConnectCandidate, _Mapping]]] = ...) -> None: ...
+
+class ConnectCandidate(_message.Message):
+    __slots__ = ("external_account_id", "name", "channels")
+    EXTERNAL_ACCOUNT_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    CHANNELS_FIELD_NUMBER: _ClassVar[int]
+    external_account_id: str
+    name: str
+    channels: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, external_account_id: _Optional[str] = ..., name: _Optional[str] = ..., channels: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class RefreshCredentialsRequest(_message.Message):
+    __slots__ = ("organization_id", "social_account_id", "request_id")
+    ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
+    SOCIAL_ACCOUNT_ID_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    organization_id: str
+    social_account_id: str
+    request_id: str
+    def __init__(self, organization_id: _Optional[str] = ..., social_account_id: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class RefreshCredentialsResponse(_message.Message):
     __slots__ = ("social_account",)
     SOCIAL_ACCOUNT_FIELD_NUMBER: _ClassVar[int]
     social_account: _social_account_pb2.SocialAccount

@@ -40,6 +40,21 @@ class SocialAccountServiceStub:
                 request_serializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.ConnectAccountRequest.SerializeToString,
                 response_deserializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.ConnectAccountResponse.FromString,
                 _registered_method=True)
+        self.StartConnect = channel.unary_unary(
+                '/postflow.publisher.v1.SocialAccountService/StartConnect',
+                request_serializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.StartConnectRequest.SerializeToString,
+                response_deserializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.StartConnectResponse.FromString,
+                _registered_method=True)
+        self.FinishConnect = channel.unary_unary(
+                '/postflow.publisher.v1.SocialAccountService/FinishConnect',
+                request_serializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.FinishConnectRequest.SerializeToString,
+                response_deserializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.FinishConnectResponse.FromString,
+                _registered_method=True)
+        self.RefreshCredentials = channel.unary_unary(
+                '/postflow.publisher.v1.SocialAccountService/RefreshCredentials',
+                request_serializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.RefreshCredentialsRequest.SerializeToString,
+                response_deserializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.RefreshCredentialsResponse.FromString,
+                _registered_method=True)
         self.GetAccount = channel.unary_unary(
                 '/postflow.publisher.v1.SocialAccountService/GetAccount',
                 request_serializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.GetAccountRequest.SerializeToString,
@@ -78,11 +93,52 @@ class SocialAccountServiceServicer:
 
     def ConnectAccount(self, request, context):
         """ConnectAccount stores an account with credentials that the caller obtained, once the provider has accepted them.
-        Connecting a known account again replaces its credentials and releases the posts that wait for it.
+        Connecting a known account again replaces its credentials and releases the posts that wait for it: this is how
+        credentials are updated.
         FAILED_PRECONDITION `CREDENTIALS_REFUSED` when the provider refuses them, UNAVAILABLE `PROVIDER_UNAVAILABLE` when
         it does not answer. FAILED_PRECONDITION `PROVIDER_CHANGED` or `EXTERNAL_ACCOUNT_CHANGED` when a known account names
         another provider or another account there, because posts of unknown outcome could no longer be looked up;
-        `CHANNEL_IN_USE` when posts that have not ended use a channel that would go.
+        `CHANNEL_IN_USE` when posts that have not ended use a channel that would go; `ACCOUNT_CONNECTED_ELSEWHERE` when the
+        organization has connected the same account of the provider under another id, which the metadata names.
+        INVALID_ARGUMENT `UNKNOWN_SETTING` and others of the provider for `settings`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def StartConnect(self, request, context):
+        """StartConnect begins a visit to the provider, where a person grants access to their accounts (OAuth 2.0 with PKCE).
+        Send the person to `authorization_url`. When the provider sends them back to `redirect_uri`, compare the `state` of
+        the query with this one, in the session of the same person, and give it to FinishConnect with the `code`.
+        INVALID_ARGUMENT `OAUTH_NOT_OFFERED` when the provider offers no visits, `REDIRECT_URI_NOT_ALLOWED` when the
+        installation does not list the address. FAILED_PRECONDITION `PROVIDER_CHANGED` when a known account is one of
+        another provider. UNAVAILABLE `PROVIDER_UNAVAILABLE`. Anyone who has the `state` may finish the visit.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FinishConnect(self, request, context):
+        """FinishConnect ends a visit: it exchanges the code, once, and stores the account as ConnectAccount does, for whose
+        reasons it is refused, too. If the person has granted access to several accounts and none is named, it stores nothing and
+        returns `candidates`; name one of them in another call, with another `request_id`, before the visit expires.
+        NOT_FOUND `STATE_NOT_FOUND` when no visit of the organization has this state. FAILED_PRECONDITION `STATE_EXPIRED`
+        ten minutes after StartConnect; `STATE_USED` when the visit has ended, or a call that exchanged its code was
+        interrupted; `CODE_REFUSED` when the provider does not take the code; `SCOPES_MISSING` when the person has not
+        granted what posting needs, which the metadata lists; `NO_ACCOUNT_GRANTED`. INVALID_ARGUMENT `ACCOUNT_NOT_GRANTED`
+        when the named account is not among those that were granted. UNAVAILABLE `PROVIDER_UNAVAILABLE`: repeat the call; if the code
+        may have been used, that answers `STATE_USED`, and the visit has to begin again.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RefreshCredentials(self, request, context):
+        """RefreshCredentials refreshes the credentials of an account now, and waits for a refresh that is in flight. Nobody
+        has to call it: Publisher refreshes ahead of their end by itself. NOT_FOUND `ACCOUNT_NOT_FOUND`. FAILED_PRECONDITION
+        `ACCOUNT_NOT_CONNECTED`; `NOT_REFRESHABLE` when nothing is stored that could refresh them; `REFRESH_REFUSED` when
+        the provider refuses: the account has to be connected again; `IN_SAFE_MODE`. UNAVAILABLE `PROVIDER_UNAVAILABLE` when
+        it does not answer: the refresh is repeated.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -113,8 +169,8 @@ class SocialAccountServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DisconnectAccount(self, request, context):
-        """DisconnectAccount erases the credentials of an account: after the answer no attempt begins with them, except those
-        that the response lists. Posts that wait for the account are BLOCKED until it is connected again. NOT_FOUND
+        """DisconnectAccount erases the credentials of an account, and ends visits to its provider that were begun for it:
+        after the answer no attempt begins with them, except those that the response lists. Posts that wait for the account are BLOCKED until it is connected again. NOT_FOUND
         `ACCOUNT_NOT_FOUND`. Of an account that is disconnected already, only the credentials are erased.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -142,6 +198,21 @@ def add_SocialAccountServiceServicer_to_server(servicer, server):
                     servicer.ConnectAccount,
                     request_deserializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.ConnectAccountRequest.FromString,
                     response_serializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.ConnectAccountResponse.SerializeToString,
+            ),
+            'StartConnect': grpc.unary_unary_rpc_method_handler(
+                    servicer.StartConnect,
+                    request_deserializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.StartConnectRequest.FromString,
+                    response_serializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.StartConnectResponse.SerializeToString,
+            ),
+            'FinishConnect': grpc.unary_unary_rpc_method_handler(
+                    servicer.FinishConnect,
+                    request_deserializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.FinishConnectRequest.FromString,
+                    response_serializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.FinishConnectResponse.SerializeToString,
+            ),
+            'RefreshCredentials': grpc.unary_unary_rpc_method_handler(
+                    servicer.RefreshCredentials,
+                    request_deserializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.RefreshCredentialsRequest.FromString,
+                    response_serializer=postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.RefreshCredentialsResponse.SerializeToString,
             ),
             'GetAccount': grpc.unary_unary_rpc_method_handler(
                     servicer.GetAccount,
@@ -202,6 +273,87 @@ class SocialAccountService:
             '/postflow.publisher.v1.SocialAccountService/ConnectAccount',
             postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.ConnectAccountRequest.SerializeToString,
             postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.ConnectAccountResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StartConnect(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.publisher.v1.SocialAccountService/StartConnect',
+            postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.StartConnectRequest.SerializeToString,
+            postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.StartConnectResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FinishConnect(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.publisher.v1.SocialAccountService/FinishConnect',
+            postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.FinishConnectRequest.SerializeToString,
+            postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.FinishConnectResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RefreshCredentials(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/postflow.publisher.v1.SocialAccountService/RefreshCredentials',
+            postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.RefreshCredentialsRequest.SerializeToString,
+            postflow_dot_publisher_dot_v1_dot_social__account__service__pb2.RefreshCredentialsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -35,11 +35,40 @@ class SocialAccountServiceStub:
     def __new__(cls, channel: _aio.Channel) -> SocialAccountServiceAsyncStub: ...
     ConnectAccount: _grpc.UnaryUnaryMultiCallable[_social_account_service_pb2.ConnectAccountRequest, _social_account_service_pb2.ConnectAccountResponse]
     """ConnectAccount stores an account with credentials that the caller obtained, once the provider has accepted them.
-    Connecting a known account again replaces its credentials and releases the posts that wait for it.
+    Connecting a known account again replaces its credentials and releases the posts that wait for it: this is how
+    credentials are updated.
     FAILED_PRECONDITION `CREDENTIALS_REFUSED` when the provider refuses them, UNAVAILABLE `PROVIDER_UNAVAILABLE` when
     it does not answer. FAILED_PRECONDITION `PROVIDER_CHANGED` or `EXTERNAL_ACCOUNT_CHANGED` when a known account names
     another provider or another account there, because posts of unknown outcome could no longer be looked up;
-    `CHANNEL_IN_USE` when posts that have not ended use a channel that would go.
+    `CHANNEL_IN_USE` when posts that have not ended use a channel that would go; `ACCOUNT_CONNECTED_ELSEWHERE` when the
+    organization has connected the same account of the provider under another id, which the metadata names.
+    INVALID_ARGUMENT `UNKNOWN_SETTING` and others of the provider for `settings`.
+    """
+    StartConnect: _grpc.UnaryUnaryMultiCallable[_social_account_service_pb2.StartConnectRequest, _social_account_service_pb2.StartConnectResponse]
+    """StartConnect begins a visit to the provider, where a person grants access to their accounts (OAuth 2.0 with PKCE).
+    Send the person to `authorization_url`. When the provider sends them back to `redirect_uri`, compare the `state` of
+    the query with this one, in the session of the same person, and give it to FinishConnect with the `code`.
+    INVALID_ARGUMENT `OAUTH_NOT_OFFERED` when the provider offers no visits, `REDIRECT_URI_NOT_ALLOWED` when the
+    installation does not list the address. FAILED_PRECONDITION `PROVIDER_CHANGED` when a known account is one of
+    another provider. UNAVAILABLE `PROVIDER_UNAVAILABLE`. Anyone who has the `state` may finish the visit.
+    """
+    FinishConnect: _grpc.UnaryUnaryMultiCallable[_social_account_service_pb2.FinishConnectRequest, _social_account_service_pb2.FinishConnectResponse]
+    """FinishConnect ends a visit: it exchanges the code, once, and stores the account as ConnectAccount does, for whose
+    reasons it is refused, too. If the person has granted access to several accounts and none is named, it stores nothing and
+    returns `candidates`; name one of them in another call, with another `request_id`, before the visit expires.
+    NOT_FOUND `STATE_NOT_FOUND` when no visit of the organization has this state. FAILED_PRECONDITION `STATE_EXPIRED`
+    ten minutes after StartConnect; `STATE_USED` when the visit has ended, or a call that exchanged its code was
+    interrupted; `CODE_REFUSED` when the provider does not take the code; `SCOPES_MISSING` when the person has not
+    granted what posting needs, which the metadata lists; `NO_ACCOUNT_GRANTED`. INVALID_ARGUMENT `ACCOUNT_NOT_GRANTED`
+    when the named account is not among those that were granted. UNAVAILABLE `PROVIDER_UNAVAILABLE`: repeat the call; if the code
+    may have been used, that answers `STATE_USED`, and the visit has to begin again.
+    """
+    RefreshCredentials: _grpc.UnaryUnaryMultiCallable[_social_account_service_pb2.RefreshCredentialsRequest, _social_account_service_pb2.RefreshCredentialsResponse]
+    """RefreshCredentials refreshes the credentials of an account now, and waits for a refresh that is in flight. Nobody
+    has to call it: Publisher refreshes ahead of their end by itself. NOT_FOUND `ACCOUNT_NOT_FOUND`. FAILED_PRECONDITION
+    `ACCOUNT_NOT_CONNECTED`; `NOT_REFRESHABLE` when nothing is stored that could refresh them; `REFRESH_REFUSED` when
+    the provider refuses: the account has to be connected again; `IN_SAFE_MODE`. UNAVAILABLE `PROVIDER_UNAVAILABLE` when
+    it does not answer: the refresh is repeated.
     """
     GetAccount: _grpc.UnaryUnaryMultiCallable[_social_account_service_pb2.GetAccountRequest, _social_account_service_pb2.GetAccountResponse]
     """GetAccount returns an account, without its credentials. NOT_FOUND `ACCOUNT_NOT_FOUND`."""
@@ -52,8 +81,8 @@ class SocialAccountServiceStub:
     today, unless `allow_below_used`; `CHANNEL_IN_USE` when posts that have not ended use a channel that would go.
     """
     DisconnectAccount: _grpc.UnaryUnaryMultiCallable[_social_account_service_pb2.DisconnectAccountRequest, _social_account_service_pb2.DisconnectAccountResponse]
-    """DisconnectAccount erases the credentials of an account: after the answer no attempt begins with them, except those
-    that the response lists. Posts that wait for the account are BLOCKED until it is connected again. NOT_FOUND
+    """DisconnectAccount erases the credentials of an account, and ends visits to its provider that were begun for it:
+    after the answer no attempt begins with them, except those that the response lists. Posts that wait for the account are BLOCKED until it is connected again. NOT_FOUND
     `ACCOUNT_NOT_FOUND`. Of an account that is disconnected already, only the credentials are erased.
     """
     ListActivity: _grpc.UnaryUnaryMultiCallable[_social_account_service_pb2.ListActivityRequest, _social_account_service_pb2.ListActivityResponse]
@@ -68,11 +97,40 @@ class SocialAccountServiceAsyncStub(SocialAccountServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     ConnectAccount: _aio.UnaryUnaryMultiCallable[_social_account_service_pb2.ConnectAccountRequest, _social_account_service_pb2.ConnectAccountResponse]  # type: ignore[assignment]
     """ConnectAccount stores an account with credentials that the caller obtained, once the provider has accepted them.
-    Connecting a known account again replaces its credentials and releases the posts that wait for it.
+    Connecting a known account again replaces its credentials and releases the posts that wait for it: this is how
+    credentials are updated.
     FAILED_PRECONDITION `CREDENTIALS_REFUSED` when the provider refuses them, UNAVAILABLE `PROVIDER_UNAVAILABLE` when
     it does not answer. FAILED_PRECONDITION `PROVIDER_CHANGED` or `EXTERNAL_ACCOUNT_CHANGED` when a known account names
     another provider or another account there, because posts of unknown outcome could no longer be looked up;
-    `CHANNEL_IN_USE` when posts that have not ended use a channel that would go.
+    `CHANNEL_IN_USE` when posts that have not ended use a channel that would go; `ACCOUNT_CONNECTED_ELSEWHERE` when the
+    organization has connected the same account of the provider under another id, which the metadata names.
+    INVALID_ARGUMENT `UNKNOWN_SETTING` and others of the provider for `settings`.
+    """
+    StartConnect: _aio.UnaryUnaryMultiCallable[_social_account_service_pb2.StartConnectRequest, _social_account_service_pb2.StartConnectResponse]  # type: ignore[assignment]
+    """StartConnect begins a visit to the provider, where a person grants access to their accounts (OAuth 2.0 with PKCE).
+    Send the person to `authorization_url`. When the provider sends them back to `redirect_uri`, compare the `state` of
+    the query with this one, in the session of the same person, and give it to FinishConnect with the `code`.
+    INVALID_ARGUMENT `OAUTH_NOT_OFFERED` when the provider offers no visits, `REDIRECT_URI_NOT_ALLOWED` when the
+    installation does not list the address. FAILED_PRECONDITION `PROVIDER_CHANGED` when a known account is one of
+    another provider. UNAVAILABLE `PROVIDER_UNAVAILABLE`. Anyone who has the `state` may finish the visit.
+    """
+    FinishConnect: _aio.UnaryUnaryMultiCallable[_social_account_service_pb2.FinishConnectRequest, _social_account_service_pb2.FinishConnectResponse]  # type: ignore[assignment]
+    """FinishConnect ends a visit: it exchanges the code, once, and stores the account as ConnectAccount does, for whose
+    reasons it is refused, too. If the person has granted access to several accounts and none is named, it stores nothing and
+    returns `candidates`; name one of them in another call, with another `request_id`, before the visit expires.
+    NOT_FOUND `STATE_NOT_FOUND` when no visit of the organization has this state. FAILED_PRECONDITION `STATE_EXPIRED`
+    ten minutes after StartConnect; `STATE_USED` when the visit has ended, or a call that exchanged its code was
+    interrupted; `CODE_REFUSED` when the provider does not take the code; `SCOPES_MISSING` when the person has not
+    granted what posting needs, which the metadata lists; `NO_ACCOUNT_GRANTED`. INVALID_ARGUMENT `ACCOUNT_NOT_GRANTED`
+    when the named account is not among those that were granted. UNAVAILABLE `PROVIDER_UNAVAILABLE`: repeat the call; if the code
+    may have been used, that answers `STATE_USED`, and the visit has to begin again.
+    """
+    RefreshCredentials: _aio.UnaryUnaryMultiCallable[_social_account_service_pb2.RefreshCredentialsRequest, _social_account_service_pb2.RefreshCredentialsResponse]  # type: ignore[assignment]
+    """RefreshCredentials refreshes the credentials of an account now, and waits for a refresh that is in flight. Nobody
+    has to call it: Publisher refreshes ahead of their end by itself. NOT_FOUND `ACCOUNT_NOT_FOUND`. FAILED_PRECONDITION
+    `ACCOUNT_NOT_CONNECTED`; `NOT_REFRESHABLE` when nothing is stored that could refresh them; `REFRESH_REFUSED` when
+    the provider refuses: the account has to be connected again; `IN_SAFE_MODE`. UNAVAILABLE `PROVIDER_UNAVAILABLE` when
+    it does not answer: the refresh is repeated.
     """
     GetAccount: _aio.UnaryUnaryMultiCallable[_social_account_service_pb2.GetAccountRequest, _social_account_service_pb2.GetAccountResponse]  # type: ignore[assignment]
     """GetAccount returns an account, without its credentials. NOT_FOUND `ACCOUNT_NOT_FOUND`."""
@@ -85,8 +143,8 @@ class SocialAccountServiceAsyncStub(SocialAccountServiceStub):
     today, unless `allow_below_used`; `CHANNEL_IN_USE` when posts that have not ended use a channel that would go.
     """
     DisconnectAccount: _aio.UnaryUnaryMultiCallable[_social_account_service_pb2.DisconnectAccountRequest, _social_account_service_pb2.DisconnectAccountResponse]  # type: ignore[assignment]
-    """DisconnectAccount erases the credentials of an account: after the answer no attempt begins with them, except those
-    that the response lists. Posts that wait for the account are BLOCKED until it is connected again. NOT_FOUND
+    """DisconnectAccount erases the credentials of an account, and ends visits to its provider that were begun for it:
+    after the answer no attempt begins with them, except those that the response lists. Posts that wait for the account are BLOCKED until it is connected again. NOT_FOUND
     `ACCOUNT_NOT_FOUND`. Of an account that is disconnected already, only the credentials are erased.
     """
     ListActivity: _aio.UnaryUnaryMultiCallable[_social_account_service_pb2.ListActivityRequest, _social_account_service_pb2.ListActivityResponse]  # type: ignore[assignment]
@@ -104,11 +162,58 @@ class SocialAccountServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_social_account_service_pb2.ConnectAccountResponse, _abc.Awaitable[_social_account_service_pb2.ConnectAccountResponse]]:
         """ConnectAccount stores an account with credentials that the caller obtained, once the provider has accepted them.
-        Connecting a known account again replaces its credentials and releases the posts that wait for it.
+        Connecting a known account again replaces its credentials and releases the posts that wait for it: this is how
+        credentials are updated.
         FAILED_PRECONDITION `CREDENTIALS_REFUSED` when the provider refuses them, UNAVAILABLE `PROVIDER_UNAVAILABLE` when
         it does not answer. FAILED_PRECONDITION `PROVIDER_CHANGED` or `EXTERNAL_ACCOUNT_CHANGED` when a known account names
         another provider or another account there, because posts of unknown outcome could no longer be looked up;
-        `CHANNEL_IN_USE` when posts that have not ended use a channel that would go.
+        `CHANNEL_IN_USE` when posts that have not ended use a channel that would go; `ACCOUNT_CONNECTED_ELSEWHERE` when the
+        organization has connected the same account of the provider under another id, which the metadata names.
+        INVALID_ARGUMENT `UNKNOWN_SETTING` and others of the provider for `settings`.
+        """
+
+    @_abc_1.abstractmethod
+    def StartConnect(
+        self,
+        request: _social_account_service_pb2.StartConnectRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_social_account_service_pb2.StartConnectResponse, _abc.Awaitable[_social_account_service_pb2.StartConnectResponse]]:
+        """StartConnect begins a visit to the provider, where a person grants access to their accounts (OAuth 2.0 with PKCE).
+        Send the person to `authorization_url`. When the provider sends them back to `redirect_uri`, compare the `state` of
+        the query with this one, in the session of the same person, and give it to FinishConnect with the `code`.
+        INVALID_ARGUMENT `OAUTH_NOT_OFFERED` when the provider offers no visits, `REDIRECT_URI_NOT_ALLOWED` when the
+        installation does not list the address. FAILED_PRECONDITION `PROVIDER_CHANGED` when a known account is one of
+        another provider. UNAVAILABLE `PROVIDER_UNAVAILABLE`. Anyone who has the `state` may finish the visit.
+        """
+
+    @_abc_1.abstractmethod
+    def FinishConnect(
+        self,
+        request: _social_account_service_pb2.FinishConnectRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_social_account_service_pb2.FinishConnectResponse, _abc.Awaitable[_social_account_service_pb2.FinishConnectResponse]]:
+        """FinishConnect ends a visit: it exchanges the code, once, and stores the account as ConnectAccount does, for whose
+        reasons it is refused, too. If the person has granted access to several accounts and none is named, it stores nothing and
+        returns `candidates`; name one of them in another call, with another `request_id`, before the visit expires.
+        NOT_FOUND `STATE_NOT_FOUND` when no visit of the organization has this state. FAILED_PRECONDITION `STATE_EXPIRED`
+        ten minutes after StartConnect; `STATE_USED` when the visit has ended, or a call that exchanged its code was
+        interrupted; `CODE_REFUSED` when the provider does not take the code; `SCOPES_MISSING` when the person has not
+        granted what posting needs, which the metadata lists; `NO_ACCOUNT_GRANTED`. INVALID_ARGUMENT `ACCOUNT_NOT_GRANTED`
+        when the named account is not among those that were granted. UNAVAILABLE `PROVIDER_UNAVAILABLE`: repeat the call; if the code
+        may have been used, that answers `STATE_USED`, and the visit has to begin again.
+        """
+
+    @_abc_1.abstractmethod
+    def RefreshCredentials(
+        self,
+        request: _social_account_service_pb2.RefreshCredentialsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_social_account_service_pb2.RefreshCredentialsResponse, _abc.Awaitable[_social_account_service_pb2.RefreshCredentialsResponse]]:
+        """RefreshCredentials refreshes the credentials of an account now, and waits for a refresh that is in flight. Nobody
+        has to call it: Publisher refreshes ahead of their end by itself. NOT_FOUND `ACCOUNT_NOT_FOUND`. FAILED_PRECONDITION
+        `ACCOUNT_NOT_CONNECTED`; `NOT_REFRESHABLE` when nothing is stored that could refresh them; `REFRESH_REFUSED` when
+        the provider refuses: the account has to be connected again; `IN_SAFE_MODE`. UNAVAILABLE `PROVIDER_UNAVAILABLE` when
+        it does not answer: the refresh is repeated.
         """
 
     @_abc_1.abstractmethod
@@ -145,8 +250,8 @@ class SocialAccountServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _social_account_service_pb2.DisconnectAccountRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_social_account_service_pb2.DisconnectAccountResponse, _abc.Awaitable[_social_account_service_pb2.DisconnectAccountResponse]]:
-        """DisconnectAccount erases the credentials of an account: after the answer no attempt begins with them, except those
-        that the response lists. Posts that wait for the account are BLOCKED until it is connected again. NOT_FOUND
+        """DisconnectAccount erases the credentials of an account, and ends visits to its provider that were begun for it:
+        after the answer no attempt begins with them, except those that the response lists. Posts that wait for the account are BLOCKED until it is connected again. NOT_FOUND
         `ACCOUNT_NOT_FOUND`. Of an account that is disconnected already, only the credentials are erased.
         """
 
