@@ -59,8 +59,9 @@ def _parser() -> argparse.ArgumentParser:
 
     sandbox = commands.add_parser(
         "sandbox",
-        help="run the sandbox provider alone",
-        description="Runs the sandbox provider: it publishes nothing, remembers everything and fails on request.",
+        help="run the sandbox provider, or the fake of a social network, alone",
+        description="""Runs the sandbox provider, or with --provider the fake of a social network: it publishes nothing,
+        remembers everything and fails on request.""",
     )
     _add_sandbox(sandbox)
 
@@ -74,7 +75,10 @@ def _add_sandbox(parser: argparse.ArgumentParser) -> None:
     from devstack.sandbox import main as sandbox
 
     sandbox.add_arguments(parser)
-    parser.set_defaults(run=sandbox.run)
+    parser.add_argument(
+        "--provider", default="sandbox", metavar="NAME", help="facebook, instagram, ... (default: %(default)s)"
+    )
+    parser.set_defaults(run=_sandbox)
 
 
 def _add_visits(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -129,6 +133,18 @@ def _demo(options: argparse.Namespace) -> int:
     from devstack.commands import demo
 
     return demo.run(ahead=options.ahead, timeout=options.timeout, verbose=options.verbose)
+
+
+def _sandbox(options: argparse.Namespace) -> int:
+    if options.provider == "sandbox":
+        from devstack.sandbox import main as sandbox
+
+        sandbox.run(options)
+    else:
+        from devstack.commands import network
+
+        network.run(options.provider, ledger=options.ledger, host=options.host, port=options.port)
+    return 0
 
 
 def _psql(options: argparse.Namespace) -> int:

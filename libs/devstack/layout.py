@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self, TypeVar
+from urllib.parse import quote
 
 from devstack.errors import PortInUse, WrongSetting
 from devstack.ports import free_port, is_free, split
@@ -106,8 +107,13 @@ class Layout:
         if not self.external_sandbox:
             self._check("sandbox", "LISTEN", "sandbox provider", self.sandbox_listen)
 
-    def environment(self, service: str, database_url: str, nats_url: str, credentials_keys: str) -> dict[str, str]:
-        """Returns the whole environment of a service's process. `credentials_keys` is the path of a file."""
+    def environment(
+        self, service: str, database_url: str, nats_url: str, credentials_keys: str, mails: str = ""
+    ) -> dict[str, str]:
+        """Returns the whole environment of a service's process.
+
+        `credentials_keys` is the path of a file, `mails` that of a folder, into which mails go instead of out.
+        """
         settings = {
             _variable(service, "DATABASE_URL"): database_url,
             "POSTFLOW_NATS_URL": nats_url,
@@ -119,6 +125,10 @@ class Layout:
         if service == "publisher":
             settings["POSTFLOW_PUBLISHER_SANDBOX_URL"] = self.sandbox_url
             defaults["POSTFLOW_PUBLISHER_CREDENTIALS_KEYS_FILE"] = credentials_keys
+            # Nobody needs to listen there: the address bar shows what the sandbox sends back.
+            defaults["POSTFLOW_PUBLISHER_REDIRECT_URIS"] = "http://localhost/connected"
+            if mails and f"{PREFIX}MAIL_URL" not in self._given:
+                defaults["POSTFLOW_PUBLISHER_MAIL_URL"] = f"file://{quote(mails)}"
         databases_of_others = {_variable(other, "DATABASE_URL") for other in SERVICES if other != service}
         given = {name: value for name, value in self._given.items() if name not in databases_of_others}
         return defaults | inherited() | given | settings

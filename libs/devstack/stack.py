@@ -122,6 +122,11 @@ class Stack:
         return replica.listen if replica else self._layout.local(process)
 
     @property
+    def mails(self) -> Path:
+        """The folder of the mails that Publisher sends, unless its settings name a server."""
+        return self.state.path / "mail"
+
+    @property
     def database_urls(self) -> Mapping[str, str]:
         return self._database_urls
 
@@ -294,7 +299,9 @@ class Stack:
             group.create_task(keeper.run(), name=name)
 
     def _environment(self, service: str) -> dict[str, str]:
-        return self._layout.environment(service, self._database_urls[service], self.nats_url, self._credentials_keys())
+        return self._layout.environment(
+            service, self._database_urls[service], self.nats_url, self._credentials_keys(), str(self.mails)
+        )
 
     def _record(self) -> Running:
         return Running(

@@ -25,6 +25,7 @@ HINTS = """What happens to each post is a line below. In another terminal, in th
   make demo                   sends one post through a stack of its own, and prints each state
   make streams                streams, consumers, their lag, the next messages
   make psql SERVICE=queue     a service's database
+  make mail                   the mails that people would get
 
 README.md explains the words and the calls, docs/debugging.md how to find out what happens."""
 
@@ -129,6 +130,7 @@ def addresses(stack: Stack, without: Sequence[str] = ()) -> list[str]:
         f"{'nats':<10} {without_password(stack.nats_url)}",
         *(f"{'postgres':<10} {url}" for url in databases),
         *([f"{'':<10} {passwords}"] if passwords else []),
+        f"{'mail':<10} {stack.mails}",
     ]
 
 

@@ -45,7 +45,7 @@ def validated(account: str, surface: Surface, key: str, request: Request) -> Pos
     """Returns the post that a request contains. `may_post` has been called."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Refusal(415, "UNSUPPORTED_MEDIA_TYPE", "send application/json")
-    channel, destination, text = _content(request.body)
+    channel, destination, text, follows = _content(request.body)
     if not text.strip():
         raise Refusal(400, "EMPTY_TEXT", "the text is empty")
     if len(text) > LONGEST_TEXT:
@@ -53,10 +53,18 @@ def validated(account: str, surface: Surface, key: str, request: Request) -> Pos
     exists(destination, "destination")
     if destination.startswith(BLOCKED):
         raise Refusal(403, "PEER_BLOCKED", "this contact has blocked the account")
-    return Post(account=account, channel=channel, destination=destination, text=text, key=key, surface=surface)
+    return Post(
+        account=account,
+        channel=channel,
+        destination=destination,
+        text=text,
+        key=key,
+        surface=surface,
+        follows=follows,
+    )
 
 
-def _content(body: bytes) -> tuple[str, str, str]:
+def _content(body: bytes) -> tuple[str, str, str, str]:
     try:
         content = json.loads(body)
     except ValueError:
@@ -64,10 +72,13 @@ def _content(body: bytes) -> tuple[str, str, str]:
     if not isinstance(content, dict):
         raise Refusal(422, "INVALID_FIELD", "the body is not an object")
     channel, destination, text = content.get("channel"), content.get("destination", ""), content.get("text")
+    follows = content.get("follows", "")
     if not isinstance(channel, str) or not channel:
         raise Refusal(422, "INVALID_FIELD", "channel must be a string that is not empty")
     if not isinstance(destination, str):
         raise Refusal(422, "INVALID_FIELD", "destination must be a string")
     if not isinstance(text, str):
         raise Refusal(422, "INVALID_FIELD", "text must be a string")
-    return channel, destination, text
+    if not isinstance(follows, str):
+        raise Refusal(422, "INVALID_FIELD", "follows must be a string")
+    return channel, destination, text, follows

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from devstack.http_call import http_call
 
@@ -34,11 +35,23 @@ class SandboxClient:
         """Replaces all quotas."""
         await self._call("PUT", "quotas", list(quotas))
 
-    async def issue_token(self, account: str, *, seconds: float, rotating: bool = False) -> dict[str, Any]:
+    async def issue_token(self, account: str, *, seconds: float, **terms: object) -> dict[str, Any]:
         """Issues an access token that lasts so long, and its refresh token."""
-        facts = {"seconds": seconds, "rotating": rotating}
-        pair: dict[str, Any] = await self._call("POST", f"accounts/{account}/tokens", facts)
+        pair: dict[str, Any] = await self._call("POST", f"accounts/{account}/tokens", {"seconds": seconds, **terms})
         return pair
+
+    async def revoke_tokens(self, account: str) -> None:
+        """Makes all tokens invalid that were issued for the account."""
+        await self._call("DELETE", f"accounts/{account}/tokens")
+
+    async def agree(self, authorization_url: str, *accounts: str, **choices: object) -> dict[str, str]:
+        """Agrees as a person with a browser does. Returns what is sent back: `code` and `state`, or `error`."""
+        chosen = {"accounts": ",".join(accounts)} if accounts else {}
+        query = urlencode({**chosen, **choices})
+        answer = await http_call("GET", f"{authorization_url}&{query}", within=CONTROL_SECONDS)
+        if answer.status != 302:
+            raise ValueError(f"the provider refuses: {answer.status} {answer.text}")
+        return dict(parse_qsl(urlsplit(answer.headers["location"]).query))
 
     def ledger(self) -> list[dict[str, Any]]:
         """Returns every complete line, also while the provider is down."""

@@ -40,6 +40,7 @@ class Containers:
                 "destination": post.destination,
                 "idempotency_key": post.key,
                 "text": post.text,
+                "follows": post.follows,
                 "seconds": seconds,
                 "life": life,
                 "error": error,
@@ -89,4 +90,5 @@ def post_of(line: Mapping[str, object]) -> Post:
         key=str(line["idempotency_key"]),
         surface=Surface.CONTAINERS,
         container=str(line["id"]),
+        follows=str(line.get("follows", "")),
     )

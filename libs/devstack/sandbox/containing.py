@@ -33,6 +33,7 @@ class Containing:
         parts = self._parts
         parts.allow(call.account, request)
         post = validated(call.account, Surface.CONTAINERS, call.key, request)
+        parts.require_parent(post)
         call = replace(call, post=post)
         rule = parts.conduct.take(call)
         if rule is not None and rule.fault is Fault.FLOOD:

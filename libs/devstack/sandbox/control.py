@@ -9,7 +9,7 @@ from devstack.sandbox.http1 import Connection, Request
 from devstack.sandbox.journal import Journal
 from devstack.sandbox.quotas import Quotas
 from devstack.sandbox.settings import Accounts
-from devstack.sandbox.tokens import Tokens
+from devstack.sandbox.tokens import Tokens, terms_from
 
 LEDGER_PAGE = 10_000
 NDJSON = "application/x-ndjson"
@@ -45,7 +45,7 @@ class Control:
             case "PUT", ["accounts", account]:
                 answer = self._accounts.put(account, json.loads(request.body))
             case "POST", ["accounts", account, "tokens"]:
-                answer = self._issue(account, json.loads(request.body))
+                answer = self._tokens.issue(account, terms_from(json.loads(request.body)))
             case "DELETE", ["accounts", account, "tokens"]:
                 self._tokens.revoke(account)
                 answer = {}
@@ -58,13 +58,6 @@ class Control:
                 connection.answer(404, error_body("NOT_FOUND", "there is nothing here"))
                 return
         connection.answer(200, body_of(answer))
-
-    def _issue(self, account: str, wanted: object) -> object:
-        match wanted:
-            case {"seconds": int() | float() as seconds, **rest}:
-                return self._tokens.issue(account, seconds=seconds, rotating=bool(rest.get("rotating", False)))
-            case _:
-                raise ValueError("name the seconds that an access token lasts")
 
     def _show_ledger(self, request: Request, connection: Connection) -> None:
         query = parse_qs(request.query)

@@ -25,6 +25,7 @@ class Operation(StrEnum):
     ACCOUNT = "account"
     CONTAINER = "container"
     STATUS = "status"
+    AUTHORIZE = "authorize"
     TOKEN = "token"
 
 
@@ -39,7 +40,11 @@ WITHOUT_EFFECT = frozenset(
     {Fault.RESET_BEFORE_EFFECT, Fault.HANG_WITHOUT_EFFECT, Fault.STATUS, Fault.SLOW, Fault.GARBAGE}
 )
 """Faults that any operation can suffer."""
-ALSO_OF = {Operation.CONTAINER: frozenset({Fault.MEDIA, Fault.FLOOD}), Operation.POST: frozenset(Fault) - {Fault.MEDIA}}
+ALSO_OF = {
+    Operation.CONTAINER: frozenset({Fault.MEDIA, Fault.FLOOD}),
+    Operation.POST: frozenset(Fault) - {Fault.MEDIA},
+    Operation.TOKEN: frozenset({Fault.EFFECT_THEN_RESET, Fault.EFFECT_THEN_HANG}),
+}
 """Faults that some operations can suffer besides those."""
 
 

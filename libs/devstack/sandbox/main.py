@@ -16,15 +16,13 @@ DEFAULT_PORT = 50060
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default=HOST, help="the address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="0 takes any free one (default: %(default)s)")
-    parser.add_argument(
-        "--ledger", type=Path, default=Path("sandbox.jsonl"), help="the file that remembers (default: %(default)s)"
-    )
+    parser.add_argument("--ledger", type=Path, help="the file that remembers (default: sandbox.jsonl)")
 
 
 def run(options: argparse.Namespace) -> None:
     import uvloop
 
-    uvloop.run(_serve(options.ledger, options.host, options.port))
+    uvloop.run(_serve(options.ledger or Path("sandbox.jsonl"), options.host, options.port))
 
 
 async def _serve(ledger: Path, host: str, port: int) -> None:

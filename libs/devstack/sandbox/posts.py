@@ -37,6 +37,8 @@ class Post:
     """Idempotency key, or on other surfaces than `posts` the reference, which only the ledger knows; may be empty."""
     surface: Surface = Surface.POSTS
     container: str = ""
+    follows: str = ""
+    """Id of the post below which this is a comment, or the next part of a thread; empty for a post of its own."""
 
 
 class KeyReused(Exception):
@@ -73,6 +75,8 @@ class Posts:
         }
         if post.surface is not Surface.POSTS:
             entry |= {"surface": post.surface, "container": post.container}
+        if post.follows:
+            entry["follows"] = post.follows
         self._ledger.append(entry)
         self._index(seq, entry)
         return _id(seq), True
@@ -102,9 +106,9 @@ class Posts:
                 yield effect
 
     def same_text(self, post: Post, *, until: datetime) -> str | None:
-        """Returns the id of the newest post of the account that has the same text."""
+        """Returns the id of the newest post of the account that has the same text, in the same place."""
         for effect in self.newest(post.account, until=until):
-            if effect["text"] == post.text:
+            if (effect["text"], effect.get("follows", "")) == (post.text, post.follows):
                 return str(effect["id"])
         return None
 
@@ -121,7 +125,8 @@ class Posts:
     def _same_content(self, seq: int, post: Post) -> None:
         effect = self._ledger.read(seq)
         assert effect is not None
-        if (effect["channel"], effect["destination"], effect["text"]) != (post.channel, post.destination, post.text):
+        seen = (effect["channel"], effect["destination"], effect["text"], effect.get("follows", ""))
+        if seen != (post.channel, post.destination, post.text, post.follows):
             raise KeyReused
 
 

@@ -4,18 +4,18 @@ README.md states its contract.
 """
 
 import asyncio
-from functools import partial
 from pathlib import Path
 from typing import Self
-from urllib.parse import parse_qs, unquote
+from urllib.parse import unquote
 
-from devstack.sandbox.calls import Call, body_of, error_body
-from devstack.sandbox.checks import Refusal
+from devstack.sandbox.authorizing import Authorizing
+from devstack.sandbox.calls import body_of, error_body
+from devstack.sandbox.codes import Codes
 from devstack.sandbox.conduct import Conduct
 from devstack.sandbox.containers import Containers
 from devstack.sandbox.containing import Containing
 from devstack.sandbox.control import Control
-from devstack.sandbox.faults import Faults, Operation
+from devstack.sandbox.faults import Faults
 from devstack.sandbox.http1 import Connection, Request
 from devstack.sandbox.journal import Journal
 from devstack.sandbox.ledger import Ledger
@@ -31,7 +31,7 @@ _SURFACES = {surface.value: surface for surface in (Surface.POSTS, Surface.UPDAT
 
 
 class Sandbox:
-    """Serves on the running loop. Its posts, containers and tokens survive a restart: they are read from the ledger."""
+    """Serves on the running loop. What it made and issued survives a restart: it is read from the ledger."""
 
     def __init__(self, ledger: Path, clock: Clock | None = None) -> None:
         self.path = ledger
@@ -43,6 +43,7 @@ class Sandbox:
         self._parts: Parts
         self._publishing: Publishing
         self._containing: Containing
+        self._authorizing: Authorizing
         self._control: Control
         self._connections: set[Connection] = set()
         self._server: asyncio.Server | None = None
@@ -97,6 +98,7 @@ class Sandbox:
         )
         self._publishing = Publishing(self._parts)
         self._containing = Containing(self._parts, Containers(journal, posts))
+        self._authorizing = Authorizing(self._parts, Codes(journal, tokens))
         self._control = Control(journal, self._faults, self._accounts, self._quotas, tokens)
 
     def _serve(self, request: Request, connection: Connection) -> None:
@@ -126,8 +128,8 @@ class Sandbox:
                 self._publishing.look_up(request, connection)
             case "GET", ["posts", post_id]:
                 self._show_post(post_id, connection)
-            case "POST", ["token"]:
-                self._refresh(request, connection)
+            case ("GET", ["authorize"]) | ("POST", ["token"]):
+                self._authorizing.take(request, connection)
             case _:
                 known = _is_known(route)
                 code, message = (
@@ -142,26 +144,12 @@ class Sandbox:
         body = body_of(self._parts.shown(post)) if post else error_body("POST_NOT_FOUND", "there is no such post")
         connection.answer(200 if post else 404, body)
 
-    def _refresh(self, request: Request, connection: Connection) -> None:
-        parts = self._parts
-        call = Call(operation=Operation.TOKEN, account="", arrival=parts.journal.time())
-
-        def answer() -> None:
-            form = {name: values[0] for name, values in parse_qs(request.body.decode("latin-1")).items()}
-            if form.get("grant_type") != "refresh_token":
-                raise Refusal(400, "UNSUPPORTED_GRANT_TYPE", "the only grant is refresh_token")
-            pair = parts.tokens.refresh(form.get("refresh_token", ""))
-            parts.answer(call, connection, "answered", 200, body_of(pair), "")
-
-        serve = partial(parts.conduct.serve, call, connection, answer, parts.conduct.take(call))
-        parts.conduct.refusable(call, connection, serve)
-
 
 def _is_known(route: list[str]) -> bool:
     match route:
         case ["accounts", _] | ["accounts", _, "posts" | "updates" | "messages" | "containers"]:
             return True
-        case ["containers", _] | ["containers", _, "publish"] | ["posts"] | ["posts", _] | ["token"]:
+        case ["containers", _] | ["containers", _, "publish"] | ["posts"] | ["posts", _] | ["authorize" | "token"]:
             return True
         case _:
             return False

@@ -13,7 +13,7 @@ from devstack.sandbox.conduct import Conduct
 from devstack.sandbox.faults import Fault, Operation, Rule
 from devstack.sandbox.http1 import Connection, Request
 from devstack.sandbox.journal import Journal
-from devstack.sandbox.posts import LOOKUP_PAGE, KeyReused, Mode, Posts, Surface
+from devstack.sandbox.posts import LOOKUP_PAGE, KeyReused, Mode, Post, Posts, Surface
 from devstack.sandbox.quotas import Quotas
 from devstack.sandbox.settings import Accounts
 from devstack.sandbox.tokens import Tokens
@@ -42,6 +42,12 @@ class Parts:
         may_post(request, account)
         self.accounts.check_flood(account, self.journal.now())
 
+    def require_parent(self, post: Post) -> None:
+        """Raises Refusal if the post follows one of the account that does not exist."""
+        parent = self.posts.get(post.follows) if post.follows else None
+        if post.follows and (parent is None or parent["account"] != post.account):
+            raise Refusal(404, "PARENT_NOT_FOUND", "there is no such post to follow")
+
     def answer(self, call: Call, connection: Connection, outcome: str, status: int, body: bytes, post_id: str) -> None:
         self.journal.note(call, outcome, status=status, post_id=post_id or None)
         self.journal.after_flush(partial(connection.answer, status, body, headers=call.quotas))
@@ -54,6 +60,8 @@ class Parts:
     def shown(self, effect: Mapping[str, object]) -> dict[str, object]:
         names = ("id", "account", "channel", "destination", "idempotency_key", "text")
         shown = {name: effect[name] for name in names}
+        if follows := effect.get("follows"):
+            shown["follows"] = follows
         return shown | {"url": f"{self.url()}/v1/posts/{effect['id']}", "create_time": effect["time"]}
 
 
@@ -88,6 +96,7 @@ class Publishing:
         parts = self._parts
         parts.allow(call.account, request)
         post = validated(call.account, surface, call.key, request)
+        parts.require_parent(post)
         is_keyed = surface is Surface.POSTS and self._mode(post.account) is Mode.KEYED
         if is_keyed and parts.conduct.is_in_progress(post.account, post.key):
             raise Refusal(409, "IN_PROGRESS", "a request with this idempotency key is still being worked on")

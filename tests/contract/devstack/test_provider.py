@@ -63,6 +63,19 @@ class TestPosting:
         _, shown = await client.call("GET", post["url"].removeprefix(client.url))
         assert shown["text"] == "Grüße \U0001f44b\n\u2028"
 
+    async def test_a_comment_names_the_post_that_it_follows(self, client: Client, sandbox: Sandbox) -> None:
+        _, post = await client.post()
+        status, comment = await client.post("k2", text="More", follows=post["id"])
+        assert status == 201
+        assert entries(sandbox, "effect")[1]["follows"] == post["id"]
+        _, shown = await client.call("GET", comment["url"].removeprefix(client.url))
+        assert shown["follows"] == post["id"]
+
+    async def test_nobody_follows_the_post_of_another_account(self, client: Client) -> None:
+        _, post = await client.post()
+        status, answer = await client.post("k2", "a2", follows=post["id"])
+        assert (status, answer["error"]["code"]) == (404, "PARENT_NOT_FOUND")
+
 
 class TestLookup:
     async def test_a_post_is_found_by_its_key(self, client: Client) -> None:
@@ -130,6 +143,8 @@ class TestRefusals:
             (422, "INVALID_FIELD", POST | {"text": 7}, {}, "a1"),
             (422, "INVALID_FIELD", POST | {"channel": ""}, {}, "a1"),
             (422, "INVALID_FIELD", POST | {"destination": None}, {}, "a1"),
+            (422, "INVALID_FIELD", POST | {"follows": 7}, {}, "a1"),
+            (404, "PARENT_NOT_FOUND", POST | {"follows": "sp-7"}, {}, "a1"),
         ],
     )
     async def test_bad_requests_say_what_is_wrong_and_have_no_effect(

@@ -1,3 +1,4 @@
+import http.client
 import os
 import signal
 import socket
@@ -62,6 +63,28 @@ def test_the_sandbox_serves_until_a_signal_stops_it(tmp_path: Path, free_port: C
         sandbox.send_signal(signal.SIGTERM)
     assert sandbox.returncode == 0
     assert (tmp_path / "ledger.jsonl").exists()
+
+
+def test_the_fake_of_a_network_serves_alone(tmp_path: Path, free_port: Callable[[], int]) -> None:
+    port = free_port()
+    command = [*DEVSTACK, "sandbox", "--provider", "facebook", "--port", str(port)]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as fake:
+        assert fake.stderr is not None
+        assert f"listens on http://127.0.0.1:{port}" in fake.stderr.readline()
+        caller = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        headers = {"Authorization": "Bearer sandbox-1", "Content-Type": "application/x-www-form-urlencoded"}
+        caller.request("POST", "/v25.0/1/feed", b"message=hello", headers)
+        assert caller.getresponse().status == 200
+        caller.close()
+        fake.send_signal(signal.SIGTERM)
+    assert fake.returncode == 0
+    assert '"kind":"effect"' in (tmp_path / "facebook.jsonl").read_text()
+
+
+def test_a_network_without_a_fake_is_named_with_those_that_have_one(tmp_path: Path) -> None:
+    done = _devstack("sandbox", "--provider", "myspace", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("devstack: no provider myspace; there are sandbox, facebook, instagram")
 
 
 def test_a_port_in_use_is_named(tmp_path: Path) -> None:

@@ -49,6 +49,20 @@ def test_only_the_publisher_gets_the_key_and_the_sandbox() -> None:
     assert settings["POSTFLOW_PUBLISHER_SANDBOX_URL"] == "http://127.0.0.1:50060"
 
 
+def test_mails_go_into_the_folder_unless_the_caller_sends_them() -> None:
+    def mail_url(service: str, **given: str) -> str | None:
+        return (
+            Layout(WELL_KNOWN_PORTS, given)
+            .environment(service, *OWN, "/state/my mail")
+            .get("POSTFLOW_PUBLISHER_MAIL_URL")
+        )
+
+    assert mail_url("publisher") == "file:///state/my%20mail"
+    assert mail_url("queue") is None
+    assert mail_url("publisher", POSTFLOW_MAIL_URL="smtp://relay") is None
+    assert mail_url("publisher", POSTFLOW_PUBLISHER_MAIL_URL="smtp://relay") == "smtp://relay"
+
+
 def test_settings_of_the_caller_take_precedence() -> None:
     given = {
         "POSTFLOW_QUEUE_LISTEN": "0.0.0.0:6000",
