@@ -184,7 +184,7 @@ class EventConsumer:
                     letter.events.append(received)
                 case Unreadable() as unreadable:
                     letter.unreadable.append(unreadable)
-                case None:
+                case None if not self.applier.routes.follows(event.type):
                     _ignored.add(1, {"consumer": self._spec.durable, "type": event.type})
         return letter
 

@@ -1,9 +1,9 @@
 """The types of events that a consumer follows, and the use case of each."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
@@ -47,6 +47,8 @@ class Route:
 
     message: type[Message]
     apply: Apply
+    # Of the others nothing is kept, not even in the inbox; None: all are wanted.
+    wanted: Callable[[Any], bool] | None = None
 
 
 M = TypeVar("M", bound=Message)
@@ -54,9 +56,14 @@ T = TypeVar("T")
 UseCase = Callable[[Transaction, Sequence[T], datetime], Awaitable[object]]
 
 
-def route(message: type[M], decode: Callable[[M], T], use_case: UseCase[T]) -> Route:
-    """Returns the route of messages that each hold one value; `decode` raises a Fault for an unacceptable one."""
-    return _route(message, lambda _event, each: [decode(each)], use_case)
+def route(
+    message: type[M], decode: Callable[[M], T], use_case: UseCase[T], *, wanted: Callable[[M], bool] | None = None
+) -> Route:
+    """Returns the route of messages that each hold one value; `decode` raises a Fault for an unacceptable one.
+
+    A message that is not `wanted` is passed over at no cost in the database.
+    """
+    return replace(_route(message, lambda _event, each: [decode(each)], use_case), wanted=wanted)
 
 
 def envelope_route(message: type[M], decode: Callable[[bus_pb2.Event, M], T], use_case: UseCase[T]) -> Route:
@@ -85,8 +92,11 @@ class Routes:
     def __init__(self, routes: Sequence[Route]) -> None:
         self._by_type = {route.message.DESCRIPTOR.full_name: route for route in routes}
 
+    def follows(self, type_name: str) -> bool:
+        return type_name in self._by_type
+
     def read(self, event: bus_pb2.Event, subject: str) -> Received | Unreadable | None:
-        """Decodes an event. Returns None if its type is not followed."""
+        """Decodes an event. Returns None if its type is not followed, or it is not wanted."""
         name = event.type
         route = self._by_type.get(name)
         if route is None:
@@ -95,9 +105,12 @@ class Routes:
         if not (_is_id(event_id) and _is_id(event.organization_id)):
             return _unreadable(event, subject, f"a {name} has no usable id or organization")
         try:
-            return Received(event, route.message.FromString(event.payload), event_id, name)
+            message = route.message.FromString(event.payload)
         except DecodeError:
             return _unreadable(event, subject, f"a {name} cannot be decoded")
+        if route.wanted is not None and not route.wanted(message):
+            return None
+        return Received(event, message, event_id, name)
 
     def read_all(self, payload: bytes) -> list[Received]:
         """Returns the events of an envelope. Raises InvalidRequest with the reason if one is unreadable."""

@@ -7,7 +7,7 @@ from google.protobuf.message import Message
 from google.protobuf.wrappers_pb2 import Int32Value, StringValue
 
 from postflow.bus.v1 import bus_pb2
-from servicekit.messaging.routes import Received, Route, envelope_route, flat_route, route
+from servicekit.messaging.routes import Received, Route, Routes, envelope_route, flat_route, route
 from servicekit.pg.database import Transaction
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
@@ -54,3 +54,18 @@ async def test_a_misrouted_message_is_not_skipped() -> None:
     with pytest.raises(AssertionError):
         await _apply(route(StringValue, lambda said: said.value, use_case), Int32Value(value=1))
     assert use_case.given == []
+
+
+def test_a_message_that_nobody_wants_is_passed_over_like_an_unknown_one() -> None:
+    made = Routes([route(StringValue, lambda said: said.value, _UseCase(), wanted=lambda said: said.value == "a")])
+
+    def read(message: Message) -> object:
+        name = message.DESCRIPTOR.full_name
+        payload = message.SerializeToString()
+        return made.read(bus_pb2.Event(id="e", organization_id="o", type=name, payload=payload), "events.x")
+
+    assert isinstance(read(StringValue(value="a")), Received)
+    assert read(StringValue(value="b")) is None
+    assert read(Int32Value(value=1)) is None
+    assert made.follows(StringValue.DESCRIPTOR.full_name)
+    assert not made.follows(Int32Value.DESCRIPTOR.full_name)
