@@ -29,8 +29,10 @@ class Conforming:
 
     adapter: AnyAdapter
 
-    async def post(self, text: str = "hello") -> Post:
-        post = replace(POST, text=text, since=SystemClock().now() - timedelta(seconds=1))
+    async def post(self, text: str = "hello", *, key: str = "job-1", follows: str = "") -> Post:
+        post = replace(
+            POST, text=text, idempotency_key=key, follows=follows, since=SystemClock().now() - timedelta(seconds=1)
+        )
         if not isinstance(self.adapter, SandboxContainerAdapter):
             return post
         made = await self.adapter.prepare(post)

@@ -19,9 +19,11 @@ from tests.contract.publisher_service.sandbox import LIMITS, AdapterAt
 
 
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """Runs the tests of the HTTP client on uvloop too, as the services do: its transports are not quite the same."""
+    """Runs the tests of clients on uvloop too, as the services do: its transports are not quite the same."""
     loops: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {"asyncio": asyncio.new_event_loop}
-    return loops | {"uvloop": uvloop.new_event_loop} if item.path.stem.startswith("test_http_origin") else loops
+    clients = ("test_http_origin", "test_media", "test_outside", "test_smtp_adapter_session")
+    is_client = item.path.stem.startswith(clients)
+    return loops | {"uvloop": uvloop.new_event_loop} if is_client else loops
 
 
 @pytest.fixture

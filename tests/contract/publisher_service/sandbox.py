@@ -6,8 +6,10 @@ from typing import Any
 
 from publisher_service.adapters.providers.adapter import Limits, Post
 from publisher_service.adapters.providers.sandbox import SandboxAdapter
+from publisher_service.domain.credentials import Credentials
 
 TOKEN = "sandbox-canary-91b7"
+CREDENTIALS = Credentials(access_token=TOKEN)
 POST = Post(
     external_account_id="ext-page",
     access_token=TOKEN,

@@ -26,6 +26,9 @@ class Wire:
         self._server.requests.append(whole)
         return whole
 
+    async def line(self) -> bytes:
+        return await self._reader.readline()
+
     def say(self, *pieces: bytes) -> None:
         self._writer.write(b"".join(pieces))
 

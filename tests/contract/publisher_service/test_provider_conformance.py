@@ -15,6 +15,8 @@ from devstack.sandbox.client import SandboxClient
 from devstack.sandbox.provider import Sandbox
 from publisher_service.adapters.providers.adapter import CredentialsRefused, Limits, Proof, ProviderDown
 from publisher_service.adapters.providers.http_origin import HttpOrigin
+from publisher_service.adapters.providers.sandbox_container import SandboxContainerAdapter
+from publisher_service.domain.credentials import Credentials
 from publisher_service.domain.outcome import (
     Absent,
     Accepted,
@@ -29,9 +31,10 @@ from publisher_service.domain.outcome import (
     RateLimited,
     Rejected,
 )
+from publisher_service.domain.preparation import Unfit
 from testkit.eventually import eventually
 from tests.contract.publisher_service.conforming import ADAPTERS, AnyAdapter, Conforming
-from tests.contract.publisher_service.sandbox import TOKEN, message_of
+from tests.contract.publisher_service.sandbox import CREDENTIALS, POST, TOKEN, message_of
 
 LIMITS = Limits(request_timeout=timedelta(milliseconds=500))
 Rule = dict[str, object]
@@ -92,17 +95,17 @@ async def test_a_refused_connection_has_sent_nothing(conforming: Conforming, fre
     assert isinstance(await adapter.send(post), NotSent)
     assert isinstance(await adapter.look(post), NoProof)
     with pytest.raises(ProviderDown):
-        await adapter.verify("ext-page", TOKEN)
+        await adapter.verify("ext-page", CREDENTIALS, {})
     await origin.close()
 
 
 @pytest.mark.parametrize(("token", "raises"), [("sandbox-revoked", CredentialsRefused), ("sandbox-ok", None)])
 async def test_credentials_are_checked(conforming: Conforming, token: str, raises: Any) -> None:
     if raises is None:
-        await conforming.adapter.verify("ext-page", token)
+        await conforming.adapter.verify("ext-page", Credentials(access_token=token), {})
         return
     with pytest.raises(raises):
-        await conforming.adapter.verify("ext-page", token)
+        await conforming.adapter.verify("ext-page", Credentials(access_token=token), {})
 
 
 async def test_an_expired_token_is_refused_to_a_send_and_to_a_look(
@@ -114,7 +117,7 @@ async def test_an_expired_token_is_refused_to_a_send_and_to_a_look(
     refused = NoProof if conforming.adapter.proof is Proof.BLIND else AuthRefused
     assert isinstance(await conforming.adapter.look(post), refused)
     with pytest.raises(CredentialsRefused):
-        await conforming.adapter.verify("ext-page", pair["access_token"])
+        await conforming.adapter.verify("ext-page", Credentials(access_token=pair["access_token"]), {})
     assert control.effects() == []
 
 
@@ -196,3 +199,32 @@ async def test_a_send_again_makes_a_second_post_only_where_nothing_prevents_it(
 
 def test_one_suite_covers_every_class() -> None:
     assert {make.proof for make in ADAPTERS} == set(Proof)  # type: ignore[attr-defined]
+
+
+async def test_a_comment_that_says_the_same_is_known_from_its_post(
+    conforming: Conforming, control: SandboxClient
+) -> None:
+    post = await conforming.adapter.send(await conforming.post("same words"))
+    assert isinstance(post, Accepted)
+    comment = await conforming.post("same words", key="job-2", follows=post.external_id)
+    await control.faults({"fault": "effect_then_reset", "count": 1})
+    assert isinstance(await conforming.adapter.send(comment), Ambiguous)
+    first, second = control.effects()
+    assert ("follows" in first, second["follows"]) == (False, post.external_id)
+    seen = await conforming.adapter.look(comment)
+    if conforming.adapter.proof is Proof.BLIND:
+        assert isinstance(seen, NoProof)
+    else:
+        assert isinstance(seen, Found)
+        assert seen.external_id == second["id"]
+
+
+async def test_a_comment_below_nothing_is_refused(conforming: Conforming, control: SandboxClient) -> None:
+    if isinstance(conforming.adapter, SandboxContainerAdapter):
+        refused: object = await conforming.adapter.prepare(replace(POST, follows="sp-7"))
+        assert isinstance(refused, Unfit)
+    else:
+        refused = await conforming.adapter.send(await conforming.post(follows="sp-7"))
+        assert isinstance(refused, Rejected)
+    assert refused.reason == "PARENT_NOT_FOUND"
+    assert control.effects() == []

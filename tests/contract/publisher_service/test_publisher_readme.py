@@ -53,4 +53,4 @@ async def test_every_query_runs(database: Database, statement: str) -> None:
 
 
 def test_there_are_queries() -> None:
-    assert len(STATEMENTS) == 9
+    assert len(STATEMENTS) == 12

@@ -265,6 +265,6 @@ async def test_every_provider_offers_only_known_channels() -> None:
     limits = Limits(request_timeout=timedelta(seconds=1))
     providers: list[Adapter] = [SandboxAdapter(HttpOrigin("http://127.0.0.1:1", connections=1), limits)]
     for provider in providers:
-        assert provider.channels
-        assert set(provider.channels) <= set(channels.KNOWN), provider.name
-        assert [channels.normalise(name) for name in provider.channels] == list(provider.channels)
+        assert provider.rules
+        assert set(provider.rules) <= set(channels.KNOWN), provider.name
+        assert [channels.normalise(name) for name in provider.rules] == list(provider.rules)

@@ -8,7 +8,7 @@ import asyncio
 import re
 import ssl
 from collections import deque
-from collections.abc import Awaitable, Mapping
+from collections.abc import AsyncIterable, Awaitable, Mapping
 from datetime import timedelta
 from typing import Final, TypeVar, cast
 from urllib.parse import urlsplit
@@ -60,6 +60,7 @@ class HttpOrigin:
     def __init__(
         self, url: str, *, connections: int, tls: ssl.SSLContext | None = None, kept_idle: timedelta = _KEPT_IDLE
     ) -> None:
+        self.url = url.rstrip("/")
         parts = urlsplit(url)
         self._prefix = parts.path.rstrip("/")
         self._host = parts.hostname or ""
@@ -74,6 +75,19 @@ class HttpOrigin:
         self._sweep: asyncio.TimerHandle | None = None
         self._open: WeakSet[_Connection] = WeakSet()
         droppable(self)
+
+    def path_of(self, url: str) -> str | None:
+        """Returns the path and query of a URL of this very server; None for any other."""
+        try:
+            parts = urlsplit(url)
+            place = parts.scheme == "https", parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
+        except ValueError:
+            return None
+        is_here = place == (self._tls is not None, self._host, self._port) and "@" not in parts.netloc
+        if not is_here or not parts.path.startswith(f"{self._prefix}/"):
+            return None
+        path = parts.path.removeprefix(self._prefix)
+        return f"{path}?{parts.query}" if parts.query else path
 
     def drop_connections(self) -> None:
         """Breaks every open connection, as a network does."""
@@ -101,6 +115,24 @@ class HttpOrigin:
         head = self._request("POST", path, {**headers, "Content-Length": str(len(body))})
         return await self._exchange(head + body, deadline)
 
+    async def upload(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        pieces: AsyncIterable[bytes],
+        *,
+        size: int,
+        timeout: timedelta,
+    ) -> Answer:
+        """Makes one request with a body of `size` bytes that comes in pieces, as fast as the server takes them.
+
+        Raises as `post` does. A server may answer before it has read all.
+        """
+        deadline = asyncio.get_running_loop().time() + timeout.total_seconds()
+        head = self._request(method, path, {**headers, "Content-Length": str(size)})
+        return await self._exchange(head, deadline, pieces)
+
     async def close(self) -> None:
         self._close_idle()
         self._addresses.close()
@@ -113,14 +145,14 @@ class HttpOrigin:
         lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
         return f"{method} {self._prefix}{path} HTTP/1.1\r\n{self._common}{lines}\r\n".encode()
 
-    async def _exchange(self, request: bytes, deadline: float) -> Answer:
+    async def _exchange(self, request: bytes, deadline: float, pieces: AsyncIterable[bytes] | None = None) -> Answer:
         if self._places.locked():
             await _in_time(self._places.acquire(), deadline)
         else:
             await self._places.acquire()
         try:
             connection = self._idle_connection() or await self._connect(deadline)
-            answer = await connection.exchange(request, deadline)
+            answer = await connection.exchange(request, deadline, pieces)
             if connection.is_usable:
                 self._keep(connection)
             else:
@@ -204,13 +236,16 @@ class _Connection(asyncio.Protocol):
         # The server closes the connection after this answer, or has sent what nobody asked for.
         self._is_spent = False
         self._received = 0
+        # Unset while the server is slower than an upload.
+        self._may_write = asyncio.Event()
+        self._may_write.set()
         self._begin()
 
     @property
     def is_usable(self) -> bool:
         return self._transport is not None and not (self._is_spent or self._transport.is_closing())
 
-    async def exchange(self, request: bytes, deadline: float) -> Answer:
+    async def exchange(self, request: bytes, deadline: float, pieces: AsyncIterable[bytes] | None = None) -> Answer:
         """Sends a request and returns its answer. Raises ConnectionLost, or TimeoutError at the deadline."""
         assert self._transport is not None
         self._received = 0
@@ -219,6 +254,8 @@ class _Connection(asyncio.Protocol):
         alarm = self._loop.call_at(deadline, self._expire)
         self._transport.write(request)
         try:
+            if pieces is not None:
+                await self._write_all(pieces)
             await failpoint(_WRITTEN)
             return await self._answer
         except BaseException:
@@ -229,6 +266,35 @@ class _Connection(asyncio.Protocol):
             self._answer = None
             self._was_used = True
             self.idle_since = self._loop.time()
+
+    async def _write_all(self, pieces: AsyncIterable[bytes]) -> None:
+        """Writes while the server reads, until it answers or the connection breaks."""
+        assert self._transport is not None
+        assert self._answer is not None
+        async for piece in pieces:
+            while not self._may_write.is_set() and not self._answer.done():
+                await self._until_writable_or_answered()
+            if self._answer.done():
+                self._is_spent = True
+                return
+            self._transport.write(piece)
+
+    async def _until_writable_or_answered(self) -> None:
+        assert self._answer is not None
+        self._answer.add_done_callback(self._wake_writer)
+        try:
+            await self._may_write.wait()
+        finally:
+            self._answer.remove_done_callback(self._wake_writer)
+
+    def _wake_writer(self, _answer: asyncio.Future[Answer]) -> None:
+        self._may_write.set()
+
+    def pause_writing(self) -> None:
+        self._may_write.clear()
+
+    def resume_writing(self) -> None:
+        self._may_write.set()
 
     def close(self) -> None:
         if self._transport is not None:

@@ -9,10 +9,11 @@ import logging
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import timedelta
-from typing import Any, Final, TypeVar, cast, final
+from typing import Any, Final, TypeVar, final
 
 from opentelemetry import metrics
 
+from channels.rules import ChannelRules
 from publisher_service.adapters.providers.adapter import (
     Adapter,
     CredentialsRefused,
@@ -22,8 +23,24 @@ from publisher_service.adapters.providers.adapter import (
     Proof,
     ProviderDown,
 )
-from publisher_service.adapters.providers.texts import is_name, storable, without_secret
+from publisher_service.adapters.providers.credentials import (
+    OAuth,
+    SettingsCheck,
+    TokenSource,
+    sound_grant,
+    sound_refresh,
+)
+from publisher_service.adapters.providers.texts import (
+    LONGEST_HANDLE,
+    LONGEST_NAME,
+    is_name,
+    storable,
+    without_secret,
+    without_secrets,
+)
 from publisher_service.adapters.providers.time_limit import TimeLimit
+from publisher_service.domain.connecting import GrantAnswer, GrantDelayed
+from publisher_service.domain.credentials import Credentials
 from publisher_service.domain.outcome import (
     FINDINGS,
     OUTCOMES,
@@ -39,7 +56,9 @@ from publisher_service.domain.outcome import (
 )
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.preparation import PREPARING, Delayed, Preparing, Processing, Ready
+from publisher_service.domain.refresh import RefreshAnswer, RefreshDelayed, RefreshRefused
 from servicekit.clock import Clock
+from servicekit.faults import InvalidField
 from servicekit.run.histograms import Histogram
 
 _log = logging.getLogger(__name__)
@@ -71,20 +90,25 @@ _failures = _meter.create_counter(
 class Provider:
     def __init__(self, adapter: Adapter, clock: Clock) -> None:
         self.name = adapter.name
-        self.channels = adapter.channels
+        self.rules = adapter.rules
+        self.channels = tuple(adapter.rules)
         self.limits: Limits = adapter.limits
         self._adapter = adapter
         self._clock = clock
         self._limit = TimeLimit(self.time_limit)
+        self._prepare_limit = TimeLimit(adapter.limits.prepare_timeout + _MARGIN)
         self.proof: Proof = adapter.proof
         # A post is prepared before it is published.
-        self.prepares: bool = adapter.proof is Proof.CHECKABLE
-        for operation in ("verify", "send", "look", "prepare"):
+        self.prepares: bool = isinstance(adapter, PreparingAdapter)
+        self._token_source: TokenSource | None = getattr(adapter, "token_source", None)
+        self._oauth: OAuth | None = getattr(adapter, "oauth", None)
+        self._check_settings: SettingsCheck | None = getattr(adapter, "check_settings", None)
+        for operation in ("verify", "send", "look", "prepare", "refresh", "exchange", "authorize", "settings"):
             _failures.add(0, {"provider": self.name, "operation": operation})
 
     @property
     def time_limit(self) -> timedelta:
-        """The time after which every call has ended."""
+        """The time after which every call has ended, but for the steps of a preparation."""
         return self.limits.request_timeout + _MARGIN
 
     def policy(self, common: Policy) -> Policy:
@@ -98,14 +122,14 @@ class Provider:
             last_look=2 * self.time_limit,
         )
 
-    async def verify(self, external_account_id: str, access_token: str) -> None:
+    async def verify(self, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]) -> None:
         """Checks credentials. Raises CredentialsRefused or ProviderDown, nothing else."""
         started = self._clock.monotonic()
         try:
-            await self._in_time(self._adapter.verify(external_account_id, access_token))
+            await _in_time(self._limit, self._adapter.verify(external_account_id, credentials, settings))
         except CredentialsRefused as refusal:
             self._took(started, "verify", "refused")
-            raise CredentialsRefused(without_secret(str(refusal), access_token)) from None
+            raise CredentialsRefused(without_secrets(str(refusal), credentials.secrets)) from None
         except ProviderDown:
             self._took(started, "verify", "away")
             raise
@@ -119,7 +143,7 @@ class Provider:
         """Makes one request. A failure of the adapter is Ambiguous: it may have sent."""
         started = self._clock.monotonic()
         try:
-            outcome = _sound_outcome(await self._in_time(self._adapter.send(post)), post.access_token)
+            outcome = _sound_outcome(await _in_time(self._limit, self._adapter.send(post)), post.access_token)
         except Exception as error:  # noqa: BLE001 - a failed adapter may have sent: that is an outcome
             self._failed("send", error)
             outcome = Ambiguous(reason=_FAILED, message=f"the adapter failed with {type(error).__name__}")
@@ -130,7 +154,7 @@ class Provider:
         """Looks a post up. A failure of the adapter proves nothing."""
         started = self._clock.monotonic()
         try:
-            finding = _sound_finding(await self._in_time(self._adapter.look(post)), post.access_token)
+            finding = _sound_finding(await _in_time(self._limit, self._adapter.look(post)), post.access_token)
         except Exception as error:  # noqa: BLE001 - a failed adapter has proven nothing
             self._failed("look", error)
             finding = NoProof(message=f"the adapter failed with {type(error).__name__}")
@@ -139,26 +163,90 @@ class Provider:
 
     async def prepare(self, post: Post) -> Preparing:
         """Has a post prepared, or asks how far the one is that has this handle. A failure of the adapter is Delayed."""
-        adapter = cast(PreparingAdapter, self._adapter)
+        adapter = self._adapter
+        assert isinstance(adapter, PreparingAdapter), "only posts of such providers are prepared"
         started = self._clock.monotonic()
         try:
             call = adapter.check(post) if post.handle else adapter.prepare(post)
-            found = _sound_preparing(await self._in_time(call), post.access_token)
+            found = _sound_preparing(await _in_time(self._prepare_limit, call), post.access_token)
         except Exception as error:  # noqa: BLE001 - a failed adapter has prepared nothing that is known
             self._failed("prepare", error)
             found = Delayed(message=f"the adapter failed with {type(error).__name__}")
         self._took(started, "prepare", type(found).__name__.lower())
         return found
 
-    async def _in_time(self, call: Coroutine[Any, Any, T]) -> T:
+    @property
+    def is_rotating(self) -> bool:
+        """Returns whether a refresh token is good for one use."""
+        return self._token_source is not None and self._token_source.is_rotating
+
+    @property
+    def refresh_ahead(self) -> timedelta:
+        return timedelta(0) if self._token_source is None else self._token_source.refresh_ahead
+
+    @property
+    def grants_access(self) -> bool:
+        """Returns whether a person may visit the provider to connect an account."""
+        return self._oauth is not None
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        return () if self._oauth is None else self._oauth.scopes
+
+    def can_refresh(self, credentials: Credentials) -> bool:
+        return self._token_source is not None and self._token_source.can_refresh(credentials)
+
+    async def refresh(
+        self, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]
+    ) -> RefreshAnswer:
+        """Gets the next access token. A failure of the adapter is RefreshDelayed."""
+        if self._token_source is None or not self._token_source.can_refresh(credentials):
+            return RefreshRefused(message="nothing is stored that could refresh the credentials")
+        started = self._clock.monotonic()
         try:
-            return await self._limit.run(call)
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            # Not this task was cancelled, but something that the adapter waited for. That must not end a sender.
-            raise _Nonsense("cancelled by itself") from error
+            call = self._token_source.refresh(external_account_id, credentials, settings)
+            answer = sound_refresh(await _in_time(self._limit, call), credentials)
+        except Exception as error:  # noqa: BLE001 - a failed adapter has proven nothing
+            self._failed("refresh", error)
+            answer = RefreshDelayed(message=f"the adapter failed with {type(error).__name__}")
+        self._took(started, "refresh", type(answer).__name__.lower())
+        return answer
+
+    def authorization_url(self, state: str, challenge: str, redirect_uri: str) -> str:
+        """Returns the page that a person visits to grant access. Raises ProviderDown if the adapter fails."""
+        assert self._oauth is not None
+        try:
+            return self._oauth.authorization_url(state, challenge, redirect_uri)
+        except Exception as error:  # noqa: BLE001 - a defect of an adapter is no crash
+            self._failed("authorize", error)
+            raise ProviderDown("the adapter failed") from None
+
+    async def exchange(self, code: str, verifier: str, redirect_uri: str) -> GrantAnswer:
+        """Presents an authorization code, once. A failure of the adapter is GrantDelayed."""
+        assert self._oauth is not None
+        started = self._clock.monotonic()
+        try:
+            call = self._oauth.exchange(code, verifier, redirect_uri)
+            answer = sound_grant(await _in_time(self._limit, call), (code, verifier), self.channels)
+        except Exception as error:  # noqa: BLE001 - a failed adapter may have presented the code
+            self._failed("exchange", error)
+            answer = GrantDelayed(message=f"the adapter failed with {type(error).__name__}")
+        self._took(started, "exchange", type(answer).__name__.lower())
+        return answer
+
+    def check_settings(self, settings: Mapping[str, str]) -> Mapping[str, str]:
+        """Returns the settings of an account as they are to be stored. Raises InvalidField or ProviderDown."""
+        if self._check_settings is None:
+            for name in settings:
+                raise InvalidField(f"settings.{name}", f"{self.name} has no settings", reason="UNKNOWN_SETTING")
+            return {}
+        try:
+            return dict(self._check_settings(settings))
+        except InvalidField:
+            raise
+        except Exception as error:  # noqa: BLE001 - a defect of an adapter is no crash
+            self._failed("settings", error)
+            raise ProviderDown("the adapter failed") from None
 
     def _took(self, started: float, operation: str, outcome: str) -> None:
         _latency.record(self._clock.monotonic() - started, self.name, operation, outcome)
@@ -189,9 +277,25 @@ class Providers:
     def names(self) -> Sequence[str]:
         return sorted(self._known)
 
+    @property
+    def rules(self) -> Mapping[str, Mapping[str, ChannelRules]]:
+        """Returns the rules by provider and channel."""
+        return {name: self._known[name].rules for name in self.names}
+
 
 class _Nonsense(Exception):
     """An adapter broke its contract: it returned no outcome, or cancelled its own call."""
+
+
+async def _in_time(limit: TimeLimit, call: Coroutine[Any, Any, T]) -> T:
+    try:
+        return await limit.run(call)
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        # Not this task was cancelled, but something that the adapter waited for. That must not end a sender.
+        raise _Nonsense("cancelled by itself") from error
 
 
 def _sound_outcome(outcome: object, token: str) -> Outcome:
@@ -220,7 +324,7 @@ def _sound_finding(finding: object, token: str) -> Finding:
 def _sound_preparing(preparing: object, token: str) -> Preparing:
     if not isinstance(preparing, PREPARING) or type(preparing) not in PREPARING:
         raise _Nonsense(f"not a preparation: {type(preparing).__name__}")
-    if isinstance(preparing, Processing | Ready) and not _is_kept(preparing.handle, token):
+    if isinstance(preparing, Processing | Ready) and not _is_kept(preparing.handle, token, most=LONGEST_HANDLE):
         raise _Nonsense("what is prepared has no name that can be kept")
     if isinstance(preparing, Delayed) and preparing.retry_after is not None:
         wait = min(max(preparing.retry_after, _SHORTEST_WAIT), _LONGEST_WAIT)
@@ -228,9 +332,9 @@ def _sound_preparing(preparing: object, token: str) -> Preparing:
     return _storable(preparing, token)
 
 
-def _is_kept(name: str, token: str) -> bool:
+def _is_kept(name: str, token: str, *, most: int = LONGEST_NAME) -> bool:
     """Returns whether the name can be stored unchanged; one that repeats the token would be announced with it."""
-    return is_name(name) and without_secret(name, token) == name
+    return is_name(name, most=most) and without_secret(name, token) == name
 
 
 Evidence = TypeVar("Evidence", Accepted, Found)

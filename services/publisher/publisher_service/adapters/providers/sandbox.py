@@ -3,22 +3,26 @@
 from typing import Final
 from urllib.parse import urlencode
 
-import channels
 from publisher_service.adapters.providers.adapter import Limits, Post, Proof
+from publisher_service.adapters.providers.answers import object_of
 from publisher_service.adapters.providers.http_origin import Answer, HttpOrigin
-from publisher_service.adapters.providers.sandbox_http import SandboxHttp, account_path, classify, found, object_of
+from publisher_service.adapters.providers.sandbox_http import SandboxHttp, account_path, classify, found
+from publisher_service.adapters.providers.sandbox_rules import SANDBOX_RULES
+from publisher_service.adapters.providers.sandbox_tokens import SandboxOAuth, SandboxTokens
 from publisher_service.domain.outcome import Absent, Finding, NoProof, Outcome
 
 
 class SandboxAdapter:
     name: Final = "sandbox"
-    channels: Final = channels.KNOWN
+    rules: Final = SANDBOX_RULES
     proof: Final = Proof.KEYED
 
     def __init__(self, origin: HttpOrigin, limits: Limits) -> None:
         self.limits: Final = limits
         self._http = SandboxHttp(origin, limits)
         self.verify = self._http.verify
+        self.token_source = SandboxTokens(origin, limits)
+        self.oauth = SandboxOAuth(origin, limits)
 
     async def send(self, post: Post) -> Outcome:
         path = f"{account_path(post.external_account_id)}/posts"

@@ -4,16 +4,17 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-import channels
 from publisher_service.adapters.providers.adapter import Limits, Post, Proof
 from publisher_service.adapters.providers.http_origin import Answer, HttpOrigin
 from publisher_service.adapters.providers.sandbox_http import SandboxHttp, account_path, classify
+from publisher_service.adapters.providers.sandbox_rules import SANDBOX_RULES
+from publisher_service.adapters.providers.sandbox_tokens import SandboxOAuth, SandboxTokens
 from publisher_service.domain.outcome import Finding, NoProof, Outcome
 
 
 class SandboxBlindAdapter:
     name: Final = "sandbox-blind"
-    channels: Final = channels.KNOWN
+    rules: Final = SANDBOX_RULES
     proof: Final = Proof.BLIND
 
     def __init__(self, origin: HttpOrigin, limits: Limits) -> None:
@@ -21,6 +22,8 @@ class SandboxBlindAdapter:
         self.limits: Final = replace(limits, unknown_deadline=timedelta(0))
         self._http = SandboxHttp(origin, limits)
         self.verify = self._http.verify
+        self.token_source = SandboxTokens(origin, limits)
+        self.oauth = SandboxOAuth(origin, limits)
 
     async def send(self, post: Post) -> Outcome:
         path = f"{account_path(post.external_account_id)}/messages"

@@ -1,19 +1,17 @@
-"""The surface of the sandbox that publishes containers: a post is put into one, which is processed and published."""
+"""The surface of the sandbox that publishes containers: a post is put into one, which is processed and published.
+
+So is a comment: its container names the post that it follows.
+"""
 
 from typing import Final
 from urllib.parse import quote
 
-import channels
 from publisher_service.adapters.providers.adapter import Limits, Post, Proof
+from publisher_service.adapters.providers.answers import is_post_name, object_of
 from publisher_service.adapters.providers.http_origin import Answer, HttpOrigin
-from publisher_service.adapters.providers.sandbox_http import (
-    SandboxHttp,
-    account_path,
-    classify,
-    found,
-    is_post_name,
-    object_of,
-)
+from publisher_service.adapters.providers.sandbox_http import SandboxHttp, account_path, classify, found
+from publisher_service.adapters.providers.sandbox_rules import SANDBOX_RULES
+from publisher_service.adapters.providers.sandbox_tokens import SandboxOAuth, SandboxTokens
 from publisher_service.adapters.providers.texts import storable
 from publisher_service.domain.outcome import (
     Absent,
@@ -30,13 +28,15 @@ from publisher_service.domain.preparation import CredentialsInvalid, Delayed, Pr
 
 class SandboxContainerAdapter:
     name: Final = "sandbox-container"
-    channels: Final = channels.KNOWN
+    rules: Final = SANDBOX_RULES
     proof: Final = Proof.CHECKABLE
 
     def __init__(self, origin: HttpOrigin, limits: Limits) -> None:
         self.limits: Final = limits
         self._http = SandboxHttp(origin, limits)
         self.verify = self._http.verify
+        self.token_source = SandboxTokens(origin, limits)
+        self.oauth = SandboxOAuth(origin, limits)
 
     async def prepare(self, post: Post) -> Preparing:
         path = f"{account_path(post.external_account_id)}/containers"

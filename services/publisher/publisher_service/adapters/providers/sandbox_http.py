@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
-from typing import Any, Final, TypeGuard
+from datetime import timedelta
+from typing import Any, Final
 from urllib.parse import quote
 
 from publisher_service.adapters.providers.adapter import CredentialsRefused, Limits, Post, ProviderDown
+from publisher_service.adapters.providers.answers import is_post_name, object_of, time_of
 from publisher_service.adapters.providers.http_origin import Answer, ConnectionLost, HttpOrigin, NotConnected
-from publisher_service.adapters.providers.texts import is_name, storable
+from publisher_service.adapters.providers.texts import storable
+from publisher_service.domain.credentials import Credentials
 from publisher_service.domain.outcome import (
     Accepted,
     Ambiguous,
@@ -41,11 +43,11 @@ class SandboxHttp:
         self._origin = origin
         self._timeout = limits.request_timeout
 
-    async def verify(self, external_account_id: str, access_token: str) -> None:
+    async def verify(self, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]) -> None:
         """Checks credentials. Raises CredentialsRefused or ProviderDown."""
         try:
             answer = await self._origin.get(
-                account_path(external_account_id), _bearer(access_token), timeout=self._timeout
+                account_path(external_account_id), _bearer(credentials.access_token), timeout=self._timeout
             )
         except (NotConnected, ConnectionLost, TimeoutError) as error:
             raise ProviderDown(type(error).__name__) from None
@@ -69,6 +71,8 @@ class SandboxHttp:
     async def post(self, path: str, post: Post, key: Mapping[str, str], *, body: bool = True) -> Answer | Outcome:
         """Makes one request. `key` is a header that names the post."""
         content = {"channel": post.channel, "destination": post.destination, "text": post.text} if body else {}
+        if body and post.follows:
+            content["follows"] = post.follows
         headers = {**_bearer(post.access_token), **key, "Content-Type": "application/json"}
         try:
             return await self._origin.post(path, headers, json.dumps(content).encode(), timeout=self._timeout)
@@ -104,7 +108,7 @@ def classify(answer: Answer) -> Outcome:
     if status in (429, _FLOOD_WAIT):
         return RateLimited(
             message=message,
-            retry_after=retry_after(answer),
+            retry_after=_wait(answer),
             level=_level(body),
             quotas=_quotas(answer.headers),
         )
@@ -127,14 +131,6 @@ def found(post: object) -> Found | None:
             return None
 
 
-def object_of(answer: bytes) -> dict[str, Any]:
-    try:
-        body = json.loads(answer)
-    except (ValueError, RecursionError):
-        return {}
-    return body if isinstance(body, dict) else {}
-
-
 def message_of(body: Mapping[str, Any], status: int) -> str:
     error = body.get("error")
     message = error.get("message") if isinstance(error, dict) else None
@@ -147,21 +143,7 @@ def reason_of(body: Mapping[str, Any], status: int) -> str:
     return storable(str(code).upper()[:64]) if code else f"HTTP_{status}"
 
 
-def is_post_name(value: object) -> TypeGuard[str]:
-    """Returns whether the value is a name that can be stored unchanged: any other proves nothing."""
-    return isinstance(value, str) and is_name(value)
-
-
-def time_of(value: object) -> datetime | None:
-    """Returns when the post went out; None if the sandbox does not say, or not readably."""
-    try:
-        time = datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
-        return None
-    return time if time is not None and time.tzinfo is not None else None
-
-
-def retry_after(answer: Answer) -> timedelta:
+def _wait(answer: Answer) -> timedelta:
     """Returns how long to wait: as the header says, or the body of a flood wait."""
     text = answer.headers.get(b"retry-after", b"")
     asked = timedelta(seconds=int(text)) if text.isdigit() and len(text) < 7 else _RETRY_AFTER

@@ -5,17 +5,12 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlencode
 
-import channels
 from publisher_service.adapters.providers.adapter import Limits, Post, Proof
+from publisher_service.adapters.providers.answers import object_of, time_of
 from publisher_service.adapters.providers.http_origin import Answer, HttpOrigin
-from publisher_service.adapters.providers.sandbox_http import (
-    SandboxHttp,
-    account_path,
-    classify,
-    found,
-    object_of,
-    time_of,
-)
+from publisher_service.adapters.providers.sandbox_http import SandboxHttp, account_path, classify, found
+from publisher_service.adapters.providers.sandbox_rules import SANDBOX_RULES
+from publisher_service.adapters.providers.sandbox_tokens import SandboxOAuth, SandboxTokens
 from publisher_service.domain.outcome import Absent, Finding, NoProof, Outcome
 
 # The clock of the sandbox may differ from our own by this much.
@@ -24,13 +19,15 @@ _SKEW: Final = timedelta(minutes=1)
 
 class SandboxLookupAdapter:
     name: Final = "sandbox-lookup"
-    channels: Final = channels.KNOWN
+    rules: Final = SANDBOX_RULES
     proof: Final = Proof.LOOKUP
 
     def __init__(self, origin: HttpOrigin, limits: Limits) -> None:
         self.limits: Final = limits
         self._http = SandboxHttp(origin, limits)
         self.verify = self._http.verify
+        self.token_source = SandboxTokens(origin, limits)
+        self.oauth = SandboxOAuth(origin, limits)
 
     async def send(self, post: Post) -> Outcome:
         """Makes one request. The refusal of a duplicate says that this one put nothing out, and no more than that."""
@@ -58,12 +55,15 @@ class SandboxLookupAdapter:
 
 
 def _hits(updates: list[Any], post: Post, since: datetime) -> Iterator[dict[str, Any]]:
-    """Yields what may be the post: of its account and place, with its text, and not older than its first request."""
-    wanted = (post.external_account_id, post.channel, post.destination, post.text)
+    """Yields what may be the post: of its account and place, with its text, and not older than its first request.
+
+    A comment is one below the same post.
+    """
+    wanted = (post.external_account_id, post.channel, post.destination, post.text, post.follows)
     for each in updates:
         if not isinstance(each, dict):
             continue
-        seen = tuple(each.get(name) for name in ("account", "channel", "destination", "text"))
+        seen = (*(each.get(name) for name in ("account", "channel", "destination", "text")), each.get("follows", ""))
         time = time_of(each.get("create_time"))
         if seen == wanted and (time is None or time >= since):
             yield each
