@@ -4,7 +4,7 @@ import argparse
 import sys
 from importlib.metadata import version
 
-from postflow_cli import migrate, operations, streams
+from postflow_cli import mails, migrate, operations, streams
 
 
 def main() -> int:
@@ -19,6 +19,7 @@ def _parser() -> argparse.ArgumentParser:
     migrate.add_to(commands)
     streams.add_to(commands)
     operations.add_to(commands)
+    mails.add_to(commands)
     shown = commands.add_parser("version", help="print the version of PostFlow")
     shown.set_defaults(run=_version)
     return parser
