@@ -83,6 +83,7 @@ async def test_an_id_and_all_channels_are_the_defaults(
     request = connection()
     request.ClearField("social_account_id")
     one = (await accounts.ConnectAccount(request)).social_account
+    request.external_account_id = "ext-another"
     two = (await accounts.ConnectAccount(request)).social_account
     assert one.id
     assert one.id != two.id

@@ -46,7 +46,7 @@ async def bot(accounts: SocialAccountServiceAsyncStub) -> None:
                 organization_id="acme",
                 social_account_id=account,
                 provider="sandbox",
-                external_account_id="e",
+                external_account_id=account,
                 credentials=social_account_service_pb2.Credentials(access_token="sandbox-ok"),
             )
         )

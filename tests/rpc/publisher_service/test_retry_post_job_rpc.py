@@ -116,3 +116,43 @@ async def test_a_latest_time_out_of_bounds_is_named(
     code, fault = await refusal_of(publisher.RetryPostJob(retry(not_after=SystemClock().now() + away)))
     assert (code, fields_at_fault(fault)) == (Code.INVALID_ARGUMENT, ["not_after"])
     assert (await publisher.RetryPostJob(retry())).post_job.run == 2
+
+
+SANDBOX = """
+    insert into social_account (organization_id, id, provider, external_account_id, display_name, channels, state,
+        error_message, version, create_time, update_time, credentials)
+    values ('acme', 'page', 'sandbox', 'ext', '', '{facebook}', 'CONNECTED', '', 1, now(), now(), '')
+"""
+
+
+@pytest.mark.parametrize(
+    ("post", "account", "reason"),
+    [
+        ({"state": JobState.FAILED}, SANDBOX, "PARENT_NOT_PUBLISHED"),
+        ({"state": JobState.PUBLISHED, "external_id": ""}, SANDBOX, "PARENT_NOT_NAMED"),
+        ({"state": JobState.PUBLISHED, "external_id": "out"}, "select 1", "FOLLOW_UPS_NOT_TAKEN"),
+    ],
+)
+async def test_a_follow_up_without_anything_to_follow_is_refused(
+    publisher: PublisherServiceAsyncStub, database: Database, post: dict[str, Any], account: str, reason: str
+) -> None:
+    out = {"publish_time": NOW, "evidence_kind": "PERSON"} if post["state"] is JobState.PUBLISHED else {}
+    await put(database, parts=1, **post | out)
+    comment = job_id("acme", "draft", PAGE, 1)
+    await put(database, id=comment, part=1, slot_id="", error_reason="PARENT_NOT_NAMED")
+    async with database.transaction() as tx:
+        await tx.connection.execute(text(account))
+    code, fault = await refusal_of(publisher.RetryPostJob(retry(post_job_id=comment)))
+    assert (code, fault.reason) == (Code.FAILED_PRECONDITION, reason)
+
+
+async def test_a_follow_up_is_retried_below_its_post(publisher: PublisherServiceAsyncStub, database: Database) -> None:
+    await put(
+        database, state=JobState.PUBLISHED, external_id="out", publish_time=NOW, evidence_kind="PROVIDER_ID", parts=1
+    )
+    comment = job_id("acme", "draft", PAGE, 1)
+    await put(database, id=comment, part=1, slot_id="", error_reason="FOLLOW_UPS_NOT_TAKEN")
+    async with database.transaction() as tx:
+        await tx.connection.execute(text(SANDBOX))
+    job = (await publisher.RetryPostJob(retry(post_job_id=comment))).post_job
+    assert (job.state, job.part, job.follows) == (POST_JOB_STATE_READY, 1, "out")

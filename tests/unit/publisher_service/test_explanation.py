@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
+from channels.rules import FollowUpKind
 from publisher_service.domain.claim import Verdict
 from publisher_service.domain.explanation import Beside, CheckState, Found, explain
 from publisher_service.domain.post_job import JobState
@@ -72,3 +73,29 @@ def test_while_an_attempt_is_open_no_later_check_applies() -> None:
         CheckState.NOT_APPLICABLE,
     ]
     assert explained.checks[2].values == {}
+
+
+def parent(**values: str) -> Found:
+    return Found(name="PARENT", verdict=Verdict.PARENT_PENDING, is_open=True, applies=True, values=values)
+
+
+def test_a_follow_up_says_what_it_waits_for() -> None:
+    waiting = replace(sending(JobState.PENDING), part=1)
+    explained = explain(waiting, [parent(before_state="SENDING")], now=NOW)
+    assert explained.verdict == Verdict.PARENT_PENDING
+    assert explained.sentence == "The first comment: it waits until the post is out, which is SENDING."
+
+
+def test_a_part_of_a_thread_is_called_by_its_place() -> None:
+    waiting = replace(sending(JobState.PENDING), part=2)
+    failed = parent(before_state="FAILED", before_reason="REJECTED", before_post_job_id="job-1")
+    explained = explain(waiting, [failed], now=NOW, kind=FollowUpKind.THREAD)
+    assert explained.sentence == (
+        "Part 3 of the thread: it waits until part 2 of the thread is out, which has failed (REJECTED): RetryPostJob of"
+        " job-1 begins its next run."
+    )
+
+
+def test_every_sentence_about_a_follow_up_names_it() -> None:
+    ready = replace(READY, part=1)
+    assert explain(ready, [STATE], now=NOW).sentence == "The first comment: nothing keeps it back: it is sent at once."

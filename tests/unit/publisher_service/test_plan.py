@@ -11,7 +11,7 @@ from publisher_service.domain.plan import (
     after_save,
     after_slot,
     canceled,
-    missing_targets,
+    missing_parts,
     released,
     slots_of_others,
 )
@@ -22,6 +22,7 @@ from publisher_service.domain.post_job import (
     PostJob,
     Reason,
     Target,
+    job_id,
 )
 from tests.unit.publisher_service.post_jobs import LATE, LATER, NOW, PAGE, check, draft, jobs, sending, slot, words
 
@@ -137,4 +138,42 @@ def test_a_canceled_job_has_no_next_action(job: PostJob) -> None:
 
 def test_targets_without_a_job_are_found() -> None:
     other = replace(PAGE, destination="chat")
-    assert missing_targets([PAGE, other], [sending()]) == [other]
+    saved = replace(draft(has_target=True, approved=True, revision=1), targets=(PAGE, other))
+    assert missing_parts(saved, [sending()]) == [(other, 0)]
+
+
+def test_every_target_has_the_follow_ups_of_its_channel() -> None:
+    chat = replace(PAGE, channel="telegram")
+    saved = replace(
+        draft(has_target=True, approved=True, revision=1), targets=(PAGE, chat), follow_ups={PAGE.channel: 2}
+    )
+    assert saved.parts == [(PAGE, 0), (PAGE, 1), (PAGE, 2), (chat, 0)]
+    assert saved.post_job_ids == [job_id("acme", "draft", target, part) for target, part in saved.parts]
+    assert missing_parts(saved, [sending(), replace(sending(), part=2)]) == [(PAGE, 1), (chat, 0)]
+    assert [saved.parts_behind(PAGE, part) for part in range(3)] == [2, 1, 0]
+
+
+@pytest.mark.parametrize("state", sorted(NOT_STARTED))
+def test_a_follow_up_that_the_draft_has_lost_is_canceled(state: JobState) -> None:
+    lost = replace(sending(state), part=2)
+    saved = replace(draft(has_target=True, approved=True, revision=1), follow_ups={PAGE.channel: 1})
+    after = after_save(lost, saved, live_slots=frozenset(), now=LATER)
+    assert (after.state, after.state_reason) == (JobState.CANCELED, Reason.TARGET_REMOVED)
+    kept = replace(lost, part=1)
+    assert after_save(kept, saved, live_slots=frozenset(), now=LATER).state is not JobState.CANCELED
+
+
+def test_a_follow_up_that_the_draft_has_regained_waits_again() -> None:
+    lost = replace(canceled(replace(sending(JobState.READY), part=1, slot_id=""), now=NOW), follows="out")
+    saved = replace(draft(has_target=True, approved=True, revision=1), follow_ups={PAGE.channel: 1})
+    after = after_save(lost, saved, live_slots=frozenset({"", "slot-1"}), now=LATER)
+    check(lost, after)
+    assert (after.state, after.follows, after.schedule_time) == (JobState.PENDING, "", None)
+
+
+def test_a_post_knows_how_many_follow_ups_come_after_it() -> None:
+    saved = replace(draft(has_target=True, approved=True, revision=1), follow_ups={PAGE.channel: 3})
+    waiting = replace(sending(JobState.SCHEDULED), part=1, parts=0)
+    after = after_save(waiting, saved, live_slots=frozenset(), now=LATER)
+    assert (after.parts, after.version) == (2, waiting.version + 1)
+    assert after_save(after, saved, live_slots=frozenset(), now=LATER) is after

@@ -53,6 +53,19 @@ def test_different_targets_have_different_jobs(one: tuple[str, str, Target], two
     assert (job_id(*one) == job_id(*two)) == (one == two)
 
 
+@given(places, st.integers(0, 60), places, st.integers(0, 60))
+def test_different_parts_have_different_jobs(
+    one: tuple[str, str, Target], part: int, two: tuple[str, str, Target], other: int
+) -> None:
+    assert (job_id(*one, part) == job_id(*two, other)) == ((one, part) == (two, other))
+
+
+def test_the_id_of_a_post_is_that_of_earlier_releases() -> None:
+    target = Target(social_account_id="page", channel="facebook", destination="chat")
+    assert job_id("acme", "d1", target) == "a8020188-878e-8f56-bcf6-018aeff8ae51"
+    assert job_id("acme", "d1", target, 1) == "179ece54-0ff1-89b0-b7a0-732a5a12deed"
+
+
 @pytest.mark.parametrize(
     ("one", "two"),
     [

@@ -32,6 +32,7 @@ SOURCE = Source(
     provider="sandbox-container",
     external_account_id="ext",
     credentials=b"",
+    settings={},
     connected=True,
     content=b"",
     content_digest="new",

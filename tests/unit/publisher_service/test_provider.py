@@ -1,6 +1,7 @@
 """Calls of a provider end in time with a value that can be stored, even if its adapter misbehaves."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,6 +10,8 @@ import pytest
 
 from publisher_service.adapters.providers.adapter import CredentialsRefused, Limits, Post, Proof, ProviderDown
 from publisher_service.adapters.providers.provider import Providers
+from publisher_service.adapters.providers.sandbox_rules import SANDBOX_RULES
+from publisher_service.domain.credentials import Credentials
 from publisher_service.domain.outcome import (
     Absent,
     Accepted,
@@ -26,6 +29,7 @@ from servicekit.clock import SystemClock
 
 POST = Post(external_account_id="e", access_token="t", channel="c", destination="", text="x", idempotency_key="k")
 SECRET = "EAAB-0123456789"
+T = Credentials(access_token="t")
 NAIVE = datetime(2026, 3, 2, 9, 0)
 
 
@@ -37,7 +41,7 @@ class OddAdapter:
     """Raises the error, hangs, or returns the value that it is given."""
 
     name = "odd"
-    channels = ("facebook",)
+    rules = SANDBOX_RULES
     proof = Proof.KEYED
     limits = Limits(request_timeout=timedelta(milliseconds=20))
 
@@ -51,7 +55,7 @@ class OddAdapter:
             await asyncio.sleep(3600)
         return self._behavior
 
-    async def verify(self, external_account_id: str, access_token: str) -> None:
+    async def verify(self, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]) -> None:
         await self._do()
 
     async def send(self, post: Post) -> Any:
@@ -92,7 +96,7 @@ async def test_nonsense_errors_and_silence_become_values(behavior: Any) -> None:
 
 
 async def test_a_call_is_cancelled_with_its_task() -> None:
-    for call in (provider("hang").send(POST), provider("hang").look(POST), provider("hang").verify("e", "t")):
+    for call in (provider("hang").send(POST), provider("hang").look(POST), provider("hang").verify("e", T, {})):
         async with asyncio.TaskGroup() as group:
             task = group.create_task(call)
             await asyncio.sleep(0)
@@ -105,12 +109,12 @@ async def test_a_call_is_cancelled_with_its_task() -> None:
 )
 async def test_a_check_of_credentials_that_fails_reports_unreachable(behavior: Any) -> None:
     with pytest.raises(ProviderDown):
-        await provider(behavior).verify("e", "t")
+        await provider(behavior).verify("e", T, {})
 
 
 async def test_deliberate_answers_of_an_adapter_are_passed_on() -> None:
     with pytest.raises(CredentialsRefused, match="no"):
-        await provider(CredentialsRefused("no")).verify("e", "t")
+        await provider(CredentialsRefused("no")).verify("e", T, {})
     assert await provider(Absent()).look(POST) == Absent()
 
 
@@ -141,7 +145,7 @@ async def test_no_look_and_no_check_passes_a_token_on() -> None:
     post = replace(POST, access_token=SECRET)
     assert await provider(NoProof(message=f"no {SECRET}")).look(post) == NoProof(message="no ***")
     with pytest.raises(CredentialsRefused, match=r"^no \*\*\*$"):
-        await provider(CredentialsRefused(f"no {SECRET}")).verify("e", SECRET)
+        await provider(CredentialsRefused(f"no {SECRET}")).verify("e", Credentials(access_token=SECRET), {})
 
 
 async def test_a_name_that_repeats_the_token_proves_nothing() -> None:

@@ -6,9 +6,10 @@ from datetime import datetime, timedelta
 import pytest
 from hypothesis import given
 
+from publisher_service.domain.follow_up import Parent, Unfollowed
 from publisher_service.domain.plan import after_slot
 from publisher_service.domain.post_job import JobState, PostJob
-from publisher_service.domain.retry import latest_time, retried
+from publisher_service.domain.retry import is_never_due, latest_time, retried
 from publisher_service.domain.take_back import CancelOutcome, taken_back, without_slot
 from servicekit.faults import InvalidField, Refused
 from tests.unit.publisher_service.post_jobs import LATER, NOW, check, jobs, slot
@@ -76,3 +77,24 @@ def test_a_latest_time_lies_in_the_next_thirty_days(away: timedelta) -> None:
         latest_time(NOW + away, default=timedelta(hours=1), now=NOW)
     assert refused.value.metadata == {"field": "not_after"}
     assert latest_time(NOW + timedelta(days=30), default=timedelta(hours=1), now=NOW) == NOW + timedelta(days=30)
+
+
+@given(jobs(*RETRYABLE))
+def test_a_follow_up_is_retried_as_it_was_begun(job: PostJob) -> None:
+    failed = replace(job, part=1, follows="out")
+    assert not is_never_due(failed)
+    after = retry(failed)
+    assert (after.follows, after.is_sent_now, after.over_cap) == ("out", True, True)
+
+
+@given(jobs(*RETRYABLE))
+def test_a_follow_up_that_was_never_due_asks_again_what_it_follows(job: PostJob) -> None:
+    failed = replace(job, part=1, follows="")
+    assert is_never_due(failed)
+    assert not is_never_due(job)
+    after = retried(failed, is_target=True, parent=Parent(name="out"), not_after=None, now=LATER)
+    assert after.follows == "out"
+    for reason in Unfollowed:
+        with pytest.raises(Refused) as refused:
+            retried(failed, is_target=True, parent=Parent(reason=reason), not_after=None, now=LATER)
+        assert refused.value.reason == reason

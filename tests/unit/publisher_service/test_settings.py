@@ -15,8 +15,11 @@ URL = {"POSTFLOW_DATABASE_URL": "postgresql://u:p@h/d"}
         ("PUBLISH_DURABLES", "65"),
         ("DATABASE_CONNECTIONS", "0"),
         ("REQUEST_TIMEOUT", "0"),
+        ("MEDIA_FETCHES", "0"),
+        ("MEDIA_SPOOL_BYTES", "0"),
         ("SWEEP_PERIOD", "0"),
         ("SANDBOX_URL", "nonsense"),
+        ("OUTSIDE_PRIVATE_HOSTS", "localhost"),
         ("LISTEN", "127.0.0.1:99999"),
         ("METRICS_LISTEN", "localhost"),
     ],
@@ -30,3 +33,9 @@ def test_the_defaults_are_accepted_when_set() -> None:
     defaults = load(Settings, "publisher", URL)
     given = {"LISTEN": defaults.listen, "METRICS_LISTEN": defaults.metrics_listen, "SANDBOX_URL": defaults.sandbox_url}
     assert load(Settings, "publisher", URL | {f"POSTFLOW_PUBLISHER_{name}": value for name, value in given.items()})
+
+
+def test_every_file_fits_into_the_share_of_one_organization() -> None:
+    spool = {"POSTFLOW_PUBLISHER_MEDIA_SPOOL_BYTES": "200000000"}
+    caps = load(Settings, "publisher", URL | spool).media_caps
+    assert (caps.image, caps.video, caps.document) == (50_000_000, 100_000_000, 100_000_000)

@@ -1,4 +1,5 @@
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from datetime import timedelta
 
 import pytest
@@ -8,9 +9,13 @@ from devstack.servers.nats import EmbeddedNats
 from devstack.servers.postgres import EmbeddedPostgres
 from testkit.databases import migrate
 from tests.usecase.publisher_service.containers import Containers, containers_of
+from tests.usecase.publisher_service.notified import Notified
+from tests.usecase.publisher_service.notified import notified as notified_on
 from tests.usecase.publisher_service.outreach import Outreach
+from tests.usecase.publisher_service.renewing import Renewing, renewing
 from tests.usecase.publisher_service.replica import Replica
 from tests.usecase.publisher_service.rig import Start, starting
+from tests.usecase.publisher_service.visiting import Visiting
 
 
 @pytest.fixture
@@ -63,3 +68,30 @@ async def start_on_own_postgres(own_postgres: EmbeddedPostgres, fresh_nats: Embe
 async def containers(database_url: str, sandbox: Sandbox) -> AsyncIterator[Containers]:
     async with containers_of(database_url, sandbox) as containers:
         yield containers
+
+
+@pytest.fixture
+async def office(database_url: str, sandbox: Sandbox) -> AsyncIterator[Renewing]:
+    """A process that refreshes credentials at the sandbox, step by step."""
+    async with renewing(database_url, sandbox) as process:
+        yield process
+
+
+@pytest.fixture
+async def branch(office: Renewing, database_url: str, sandbox: Sandbox) -> AsyncIterator[Renewing]:
+    """A second one on the same database."""
+    async with renewing(database_url, sandbox, process="two") as process:
+        yield process
+
+
+@pytest.fixture
+async def visiting(office: Renewing) -> Visiting:
+    """A process at which people connect accounts of the sandbox."""
+    return Visiting(office)
+
+
+@pytest.fixture
+async def notified(database_url: str) -> AsyncIterator[Notified]:
+    """The use cases of notifications at a frozen time, with a mail server and a webhook."""
+    async with AsyncExitStack() as exits:
+        yield await notified_on(database_url, exits)

@@ -16,6 +16,7 @@ from publisher_service.adapters.providers.sandbox_container import SandboxContai
 from publisher_service.application.prepare_ahead import PrepareAhead
 from publisher_service.application.prepare_posts import PreparePosts
 from publisher_service.domain.claim import Claimed, Command, Lane
+from publisher_service.domain.credentials import Credentials
 from publisher_service.domain.preparation import Preparation, Void
 from servicekit.ids import Uuid7Source
 from servicekit.pg.outbox import Outbox
@@ -51,7 +52,9 @@ class Containers:
         await self.replica.posts(1, account="page")
         await self.replica.write(
             "update social_account set provider = 'sandbox-container', external_account_id = 'ext', credentials = :new",
-            new=self.replica.vault.seal("sandbox-ok", organization_id="acme", account_id="page"),
+            new=self.replica.vault.seal(
+                Credentials(access_token="sandbox-ok"), organization_id="acme", account_id="page"
+            ),
         )
         await self.replica.write("update account_gate set provider = 'sandbox-container'")
         await self.save("one")

@@ -12,6 +12,7 @@ from publisher_service.application.follow_schedules import FollowSchedules
 from publisher_service.application.wake_parked import WakeParked
 from publisher_service.domain.account_schedule import AccountSchedule
 from publisher_service.domain.claim import Claimed, Command
+from publisher_service.domain.credentials import Credentials
 from publisher_service.domain.outcome import Outcome
 from publisher_service.domain.plan import SavedDraft
 from publisher_service.domain.post_job import Target
@@ -44,7 +45,9 @@ class Outreach:
 
     async def connect(self, account: str = "page") -> None:
         async with self.replica.database.transaction() as tx:
-            sealed = self.replica.vault.seal("token", organization_id="acme", account_id=account)
+            sealed = self.replica.vault.seal(
+                Credentials(access_token="token"), organization_id="acme", account_id=account
+            )
             await insert_account(tx.connection, an_account(account), sealed)
             await tx.connection.execute(
                 text("""

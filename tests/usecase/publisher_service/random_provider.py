@@ -2,12 +2,14 @@
 
 import random
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from publisher_service.adapters.providers.adapter import Limits, Post, Proof
+from publisher_service.adapters.providers.sandbox_rules import SANDBOX_RULES
 from publisher_service.domain.claim import Claimed
+from publisher_service.domain.credentials import Credentials
 from publisher_service.domain.outcome import (
     Absent,
     Accepted,
@@ -22,7 +24,6 @@ from publisher_service.domain.outcome import (
     RateLimited,
     Rejected,
 )
-from tests.usecase.publisher_service.replica import CHANNELS
 
 Key = str
 
@@ -86,14 +87,14 @@ class RandomAdapter:
     """Looks posts up at the random provider."""
 
     name = "sandbox"
-    channels = CHANNELS
+    rules = SANDBOX_RULES
     proof = Proof.KEYED
     limits = Limits(request_timeout=timedelta(seconds=5))
 
     def __init__(self, provider: RandomProvider) -> None:
         self._provider = provider
 
-    async def verify(self, external_account_id: str, access_token: str) -> None:
+    async def verify(self, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]) -> None:
         pass
 
     async def send(self, post: Post) -> Outcome:

@@ -3,7 +3,7 @@
 import base64
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,8 +14,10 @@ from channels import KNOWN
 from publisher_service.adapters.postgres.accounts import insert_account
 from publisher_service.adapters.providers.adapter import Adapter, Limits, Post, Proof
 from publisher_service.adapters.providers.provider import Providers
+from publisher_service.adapters.providers.sandbox_rules import SANDBOX_RULES
 from publisher_service.adapters.vault import Vault
 from publisher_service.application import post_log
+from publisher_service.application.begin_follow_ups import BeginFollowUps
 from publisher_service.application.cancel_post_jobs import CancelPostJobs
 from publisher_service.application.claim_jobs import Claim, ClaimJobs, Turns
 from publisher_service.application.connect_account import ConnectAccount
@@ -39,11 +41,13 @@ from publisher_service.application.retry_post_job import RetryPostJob
 from publisher_service.application.save_drafts import SaveDrafts
 from publisher_service.application.send_post import SendPost, Sent
 from publisher_service.application.settle_posts import SettlePosts
+from publisher_service.application.storing_account import StoringAccount
 from publisher_service.application.take_slots import TakeSlots
 from publisher_service.application.wake_stranded_lines import WakeStrandedLines
 from publisher_service.application.withdraw_content import WithdrawContent
 from publisher_service.domain.account import AccountState, Connection, SocialAccount
 from publisher_service.domain.claim import Claimed, Command, Lane
+from publisher_service.domain.credentials import Credentials
 from publisher_service.domain.hold import Hold, Holding, Scope, WantedHold
 from publisher_service.domain.limits import DEFAULTS, LimitDefaults
 from publisher_service.domain.outcome import Absent, Accepted, Finding, Outcome
@@ -80,11 +84,11 @@ class TrustingAdapter:
     """Accepts every credential and finds no post."""
 
     name = "sandbox"
-    channels = CHANNELS
+    rules = SANDBOX_RULES
     proof = Proof.KEYED
     limits = Limits(request_timeout=timedelta(seconds=1))
 
-    async def verify(self, external_account_id: str, access_token: str) -> None:
+    async def verify(self, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]) -> None:
         pass
 
     async def send(self, post: Post) -> Outcome:
@@ -128,7 +132,9 @@ class Replica:
             limits=limits,
         )
         holds = HoldCheck(database=database, clock=system)
-        self.send_post = SendPost(providers=providers, vault=vault, holds=holds, clock=system, steady=steady)
+        self.send_post = SendPost(
+            providers=providers, vault=vault, holds=holds, database=database, clock=system, steady=steady
+        )
         self.settle = SettlePosts(
             database=database,
             clock=clock,
@@ -158,7 +164,16 @@ class Replica:
         self.wake_stranded = WakeStrandedLines(database=database, clock=clock)
         self.withdraw = WithdrawContent(database)
         self.resolve = ResolvePostJob(ledger=ledger, outbox=outbox)
-        self.retry_post_job = RetryPostJob(ledger=ledger, outbox=outbox, wake_sweep=_nothing)
+        rules = providers.rules
+        self.retry_post_job = RetryPostJob(ledger=ledger, outbox=outbox, rules=rules, wake_sweep=_nothing)
+        self.begin_follow_ups = BeginFollowUps(
+            database=database,
+            clock=clock,
+            outbox=outbox,
+            rules=rules,
+            policies=lambda name: policy,
+            wake_sweep=_nothing,
+        )
         self.put_hold = PutHold(ledger=ledger, providers=providers.names, on_changed=_nothing)
         self.release_hold = ReleaseHold(ledger=ledger, on_released=_nothing)
         self.end_holds = EndHolds(database=database, clock=clock, on_ended=_nothing)
@@ -166,22 +181,15 @@ class Replica:
         self.cancel = CancelPostJobs(ledger=ledger, outbox=outbox)
         self.drop_slots = DropSlots(outbox)
         self.explain = ExplainPostJob(
-            database=database, clock=clock, vault=vault, lanes=lambda: self.lanes, marks=self.marks
+            database=database, clock=clock, vault=vault, lanes=lambda: self.lanes, marks=self.marks, rules=rules
         )
         self.save_drafts = SaveDrafts(outbox, _nothing)
         self.publish_now = PublishNow(
             ledger=ledger, outbox=outbox, save_drafts=self.save_drafts, wake_sweep=_nothing, limits=limits
         )
         self.take_slots = TakeSlots(outbox)
-        self.connect_account = ConnectAccount(
-            database=database,
-            ids=ids,
-            ledger=ledger,
-            outbox=outbox,
-            vault=vault,
-            providers=providers,
-            on_connected=_nothing,
-        )
+        storing = StoringAccount(ids=ids, outbox=outbox, vault=vault, providers=providers, on_connected=_nothing)
+        self.connect_account = ConnectAccount(database=database, ledger=ledger, storing=storing)
 
     async def claim(self, commands: Sequence[Command]) -> list[Claim]:
         return await self.claims(commands, self.lanes)
@@ -255,10 +263,10 @@ class Replica:
             organization_id="acme",
             account_id=account,
             provider="sandbox",
-            external_account_id="ext",
+            external_account_id=f"ext-{account}",
             display_name="",
             channels=CHANNELS,
-            access_token=token,
+            credentials=Credentials(access_token=token),
         )
         connected: SocialAccount = await self.connect_account(call("ConnectAccount", request_id=request_id), wanted)
         return connected
@@ -271,7 +279,7 @@ class Replica:
         if connected:
             async with self.database.transaction() as tx:
                 for each in sorted(set(accounts.values())):
-                    sealed = self.vault.seal("token", organization_id="acme", account_id=each)
+                    sealed = self.vault.seal(Credentials(access_token="token"), organization_id="acme", account_id=each)
                     await insert_account(tx.connection, an_account(each), sealed)
                     await tx.connection.execute(_OPEN_GATE, {"id": each})
         return names
@@ -343,7 +351,7 @@ def an_account(name: str) -> SocialAccount:
         organization_id="acme",
         id=name,
         provider="sandbox",
-        external_account_id="ext",
+        external_account_id=f"ext-{name}",
         display_name="",
         channels=CHANNELS,
         state=AccountState.CONNECTED,

@@ -19,6 +19,7 @@ from devstack.servers.nats import EmbeddedNats
 from postflow.bus.v1 import bus_pb2
 from postflow.drafts.v1 import draft_pb2, drafts_events_pb2
 from postflow.publisher.v1 import hold_pb2, publisher_events_pb2, publisher_service_pb2, social_account_service_pb2
+from postflow.publisher.v1.notification_service_pb2_grpc import NotificationServiceStub
 from postflow.publisher.v1.publisher_service_pb2_grpc import PublisherServiceStub
 from postflow.publisher.v1.social_account_service_pb2_grpc import SocialAccountServiceStub
 from postflow.queue.v1 import publish_command_pb2, queue_events_pb2
@@ -50,12 +51,13 @@ class Rig:
     sandbox: SandboxClient
     publisher: Any
     accounts: Any
+    notifications: Any
     ids: Uuid7Source = field(default_factory=Uuid7Source)
     sequences: dict[str, int] = field(default_factory=dict)
     clock: SystemClock = field(default_factory=SystemClock)
 
     async def connect(
-        self, account: str = "page", *, organization: str = ORGANIZATION, token: str = "sandbox-ok"
+        self, account: str = "page", *, organization: str = ORGANIZATION, token: str = "sandbox-ok", refresh: str = ""
     ) -> None:
         await self.accounts.ConnectAccount(
             social_account_service_pb2.ConnectAccountRequest(
@@ -63,7 +65,7 @@ class Rig:
                 social_account_id=account,
                 provider="sandbox",
                 external_account_id=f"ext-{account}",
-                credentials=social_account_service_pb2.Credentials(access_token=token),
+                credentials=social_account_service_pb2.Credentials(access_token=token, refresh_token=refresh),
             )
         )
 
@@ -240,11 +242,12 @@ class Rig:
             await self.command(name, slot, due, account=account)
         return names
 
-    async def job(self, draft: str, account: str = "page") -> Row[Any]:
+    async def job(self, draft: str, account: str = "page", *, part: int = 0) -> Row[Any]:
         rows = await self.rows(
-            "select * from post_job where draft_id = :draft and social_account_id = :account",
+            "select * from post_job where draft_id = :draft and social_account_id = :account and part = :part",
             draft=draft,
             account=account,
+            part=part,
         )
         assert rows, f"no post job of {draft} yet"
         return rows[0]
@@ -384,6 +387,7 @@ def starting(url: str, broker: EmbeddedNats, sandbox: Sandbox) -> Start:
                 sandbox=control,
                 publisher=PublisherServiceStub(channel),
                 accounts=SocialAccountServiceStub(channel),
+                notifications=NotificationServiceStub(channel),
             )
 
     return start

@@ -74,6 +74,17 @@ STATES: Mapping[str, tuple[str, str]] = {
     "canceled": ("ENDED", "state = 'CANCELED', state_reason = 'TAKEN_BACK'"),
     "needs attention": ("ENDED", "state = 'NEEDS_ATTENTION', in_doubt = true, attempts = 1"),
     "unreadable": ("UNREADABLE", "state = 'ARRANGED'"),
+    "comment of a post that is not out": (
+        "PARENT_PENDING",
+        "state = 'PENDING', part = 1, schedule_time = null, not_after = null, next_action_time = null",
+    ),
+    "comment": (
+        "CLAIMED",
+        (
+            "state = 'READY', part = 1, follows = 'out', next_action_time = :now, called_run = 2, publish_now = true,"
+            " over_cap = true"
+        ),
+    ),
 }
 
 _HOLD = """
@@ -319,7 +330,7 @@ class Situation:
         await replica.posts(1)
         destination = "team" if "inactive destination" in self.facts else ""
         target = Target(social_account_id="page-d0", channel="facebook", destination=destination)
-        job_id = id_of_job("acme", "d0", target)
+        job_id = id_of_job("acme", "d0", target, int("part = 1" in STATES[self.state][1]))
         statements = [_SENT_TO.format(destination=destination), _BASE, _MOVE.format(changes=STATES[self.state][1])]
         for fact in sorted(self.facts):
             statements += FACTS[fact][1] if fact in FACTS else BESIDE[fact]

@@ -14,6 +14,7 @@ from publisher_service.application.update_account import UpdateAccount
 from publisher_service.application.wake_parked import WakeParked
 from publisher_service.domain.account import AccountChange, Connection, SocialAccount
 from publisher_service.domain.claim import Command
+from publisher_service.domain.credentials import Credentials
 from publisher_service.domain.limits import DEFAULTS
 from servicekit.faults import Refused
 from servicekit.ids import Uuid7Source
@@ -53,10 +54,10 @@ async def connect(replica: Replica, *channels: str) -> SocialAccount:
         organization_id="acme",
         account_id="page",
         provider="sandbox",
-        external_account_id="ext",
+        external_account_id="ext-page",
         display_name="",
         channels=channels,
-        access_token="another",
+        credentials=Credentials(access_token="another"),
     )
     connect_account: ConnectAccount = replica.connect_account
     account: SocialAccount = await connect_account(call("ConnectAccount"), wanted)

@@ -29,7 +29,7 @@ async def test_credentials_are_stored_sealed_for_their_account(replica: Replica)
     (row,) = await replica.rows("select credentials from social_account")
     assert b"secret" not in row.credentials
     assert key_id_of(row.credentials) == "test"
-    assert replica.vault.open(row.credentials, organization_id="acme", account_id="page") == "secret"
+    assert replica.vault.open(row.credentials, organization_id="acme", account_id="page").access_token == "secret"
 
 
 async def test_a_repeated_call_replaces_nothing(replica: Replica) -> None:

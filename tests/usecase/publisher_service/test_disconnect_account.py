@@ -13,12 +13,12 @@ from postflow.bus.v1 import bus_pb2
 from postflow.publisher.v1 import publisher_events_pb2
 from publisher_service.adapters.providers.adapter import Post
 from publisher_service.adapters.providers.provider import Providers
-from publisher_service.adapters.vault import ERASED
 from publisher_service.application.hold_check import HoldCheck
 from publisher_service.application.reseal_credentials import ResealCredentials
 from publisher_service.application.send_post import SendPost, Sent
 from publisher_service.domain.account import AccountState
 from publisher_service.domain.claim import Claimed
+from publisher_service.domain.credentials import ERASED
 from publisher_service.domain.outcome import Accepted, Ambiguous, AuthRefused, Finding, Found, NotBegun, Outcome
 from publisher_service.domain.policy import Policy
 from servicekit.faults import NotFound
@@ -220,7 +220,14 @@ async def test_no_order_starts_what_the_answer_does_not_list(
     steady = SteadyClock(replica.system)
     await steady.start(replica.clock, replica.database)
     holds = HoldCheck(database=replica.database, clock=clock)
-    send = SendPost(providers=Providers([witness], clock), vault=replica.vault, holds=holds, clock=clock, steady=steady)
+    send = SendPost(
+        providers=Providers([witness], clock),
+        vault=replica.vault,
+        holds=holds,
+        database=replica.database,
+        clock=clock,
+        steady=steady,
+    )
     every, late = list(orders()), []
     for name, order in zip(await replica.posts(len(every)), every, strict=True):
         race = Race(name, replica, another, send, clock)
@@ -241,7 +248,7 @@ async def test_no_order_starts_what_the_answer_does_not_list(
     while again := await replica.next_in_line():
         await replica.settle([await send(each, claim_started=clock.monotonic()) for each in again])
     assert set(await replica.states()) <= {"PUBLISHED", "PENDING"}
-    assert ERASED not in witness.tokens
+    assert ERASED.access_token not in witness.tokens
     await replica.database.dispose()
 
 

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import pytest
 
-from publisher_service.adapters.vault import ERASED
 from publisher_service.application.send_post import Sent
 from publisher_service.domain.claim import Claimed
+from publisher_service.domain.credentials import ERASED
 from publisher_service.domain.destination import DestinationState
 from publisher_service.domain.outcome import NotBegun
 from publisher_service.domain.post_job import Reason, Target

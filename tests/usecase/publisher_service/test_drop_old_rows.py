@@ -7,6 +7,7 @@ import pytest
 from publisher_service.application.drop_old_rows import DropOldRows
 from tests.usecase.publisher_service.containers import Containers
 from tests.usecase.publisher_service.outreach import Outreach
+from tests.usecase.publisher_service.visiting import Visiting
 
 
 async def test_reservations_are_dropped_after_four_days(outreach: Outreach) -> None:
@@ -87,3 +88,22 @@ async def test_a_further_run_is_prepared_again(containers: Containers) -> None:
     assert await containers.claim() == []
     await containers.work()
     assert await containers.state() == "READY"
+
+
+async def test_visits_go_an_hour_after_their_end_and_the_journal_after_90_days(visiting: Visiting) -> None:
+    replica = visiting.office.replica
+    await visiting.start()
+    await visiting.office.connect("page", await visiting.office.issue("page"))
+    await visiting.office.make_due("page")
+    await visiting.office.run()
+    drop = DropOldRows(replica.database, replica.clock)
+    ends = "update connect_session set expire_time = now() - cast(:age as interval)"
+    begins = "update credential_refresh set begin_time = now() - cast(:age as interval)"
+    await replica.write(ends, age=timedelta(minutes=59))
+    await replica.write(begins, age=timedelta(days=89))
+    assert not await drop()
+    assert len(await visiting.sessions()) == len(await visiting.office.journal("page")) == 1
+    await replica.write(ends, age=timedelta(minutes=61))
+    await replica.write(begins, age=timedelta(days=91))
+    assert not await drop()
+    assert await visiting.sessions() == await visiting.office.journal("page") == []

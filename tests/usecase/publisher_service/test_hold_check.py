@@ -80,6 +80,7 @@ async def test_a_post_is_not_sent_while_holds_cannot_be_read(replica: Replica) -
         providers=Providers([adapter], replica.system),
         vault=replica.vault,
         holds=HoldCheck(database=nobody, clock=replica.system),
+        database=nobody,
         clock=replica.system,
         steady=steady,
     )

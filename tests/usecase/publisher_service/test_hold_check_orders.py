@@ -101,7 +101,10 @@ async def send(replica: Replica) -> tuple[SendPost, FrozenClock, Witness]:
     await steady.start(replica.clock, replica.database)
     holds = HoldCheck(database=replica.database, clock=clock)
     providers = Providers([witness], clock)
-    send = SendPost(providers=providers, vault=replica.vault, holds=holds, clock=clock, steady=steady)
+    database = replica.database
+    send = SendPost(
+        providers=providers, vault=replica.vault, holds=holds, database=database, clock=clock, steady=steady
+    )
     return send, clock, witness
 
 

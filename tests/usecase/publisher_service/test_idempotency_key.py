@@ -1,14 +1,17 @@
 """The idempotency key that is sent is the one that is stored and looked up."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 
 import pytest
 
 from publisher_service.adapters.postgres.jobs import lock_jobs
 from publisher_service.adapters.providers.adapter import Limits, Post, Proof
+from publisher_service.adapters.providers.sandbox_rules import SANDBOX_RULES
+from publisher_service.domain.credentials import Credentials
 from publisher_service.domain.outcome import Ambiguous, Finding, Found, Outcome
 from publisher_service.domain.post_job import JobState
-from tests.usecase.publisher_service.replica import CHANNELS, Replica, a_command, claims_in
+from tests.usecase.publisher_service.replica import Replica, a_command, claims_in
 
 NEXT_RUN = "update post_job set state = 'FAILED', run = 3, attempts = 5, fence = 9, error_reason = 'E'"
 
@@ -17,7 +20,7 @@ class RecordingAdapter:
     """Loses every answer and finds every post."""
 
     name = "sandbox"
-    channels = CHANNELS
+    rules = SANDBOX_RULES
     proof = Proof.KEYED
     limits = Limits(request_timeout=timedelta(seconds=5))
 
@@ -25,7 +28,7 @@ class RecordingAdapter:
         self.sent: list[str] = []
         self.looked_up: list[str] = []
 
-    async def verify(self, external_account_id: str, access_token: str) -> None:
+    async def verify(self, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]) -> None:
         raise AssertionError("nothing is connected here")
 
     async def send(self, post: Post) -> Outcome:

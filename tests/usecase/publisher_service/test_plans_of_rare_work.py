@@ -16,7 +16,10 @@ from testkit.plans import Explaining
 ROWS = 20_000
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 LATER = timedelta(days=1)
-GROWING = {"account_gate", "destination", "hold", "hold_release", "parked_line", "preparation"}
+GROWING = {"account_gate", "credential", "destination", "hold", "hold_release", "notification_line", "parked_line"} | {
+    "follow_up_due",
+    "preparation",
+}
 # Nothing of this is due, nor to be done.
 FILL = (
     """
@@ -40,7 +43,20 @@ FILL = (
     insert into preparation (organization_id, post_job_id, social_account_id, provider, state, next_time)
     select 'acme', 'j' || n, 'a' || n, 'sandbox-container', 'PENDING', :later from generate_series(1, :rows) n
     """,
+    """
+    insert into notification_line (organization_id, receiver, next_time, slow)
+    select 'org-' || n, receiver, :later, n % 2 = 0
+    from generate_series(1, :rows / 2) n, unnest(array['', 'w']) as receiver
+    """,
+    "insert into follow_up_due select 'acme', 'j' || n, :later from generate_series(1, :rows) n",
     "insert into provider_quota values ('sandbox', :now)",
+    """
+    insert into credential (organization_id, social_account_id, provider, generation, scopes, is_refreshable, next_time,
+        number, failures, error, is_refused, is_urgent, is_forced, is_warned, sealed_digest)
+    select 'acme', 'a' || n, 'sandbox', 1, '{}', true, cast(:later as timestamptz), 0, 0, '', false, false, false,
+        false, ''
+    from generate_series(1, :rows) n
+    """,
 )
 DUE = {
     Work.RELABEL_LINES: "update account_gate set relabel = true where social_account_id = 'a7'",
@@ -50,8 +66,16 @@ DUE = {
     Work.FREE_POSTS: "update hold_release set next_time = :now where organization_id = 'org-7'",
     Work.FOLLOW_QUOTAS: "update provider_quota set closed_until = :later",
     Work.PREPARE_POSTS: "update preparation set next_time = :now where post_job_id = 'j7'",
+    Work.REFRESH_CREDENTIALS: "update credential set next_time = :now where social_account_id = 'a7'",
+    Work.FOLLOW_UPS: "update follow_up_due set next_time = :now where post_job_id = 'j7'",
     Work.RECONCILE: """
         insert into safe_mode (number, reason, step, enter_time, active) values (1, 'MARK_AHEAD', 'EVENTS', :now, true)
+    """,
+    Work.SEND_MAILS: """
+        update notification_line set next_time = :now where organization_id = 'org-7' and receiver = ''
+    """,
+    Work.CALL_WEBHOOKS: """
+        update notification_line set next_time = :now where organization_id = 'org-8' and receiver = 'w'
     """,
 }
 

@@ -8,6 +8,7 @@ from opentelemetry import metrics
 
 from publisher_service.adapters.postgres import counts
 from publisher_service.adapters.postgres.counts import Moving, Overdue
+from publisher_service.adapters.postgres.credentials import count_expiring
 from publisher_service.adapters.postgres.jobs import LINE_LABELS
 from publisher_service.domain.hold import Scope
 from servicekit.clock import Clock
@@ -53,6 +54,10 @@ _lag = _meter.create_gauge(
 _parked = _meter.create_gauge(
     "postflow.post_jobs.parked", description="Post jobs that wait for a limit of their account, by the limit"
 )
+_expiring = _meter.create_gauge(
+    "postflow.publish.accounts_expiring",
+    description="Accounts that soon can post no more unless a person connects them",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +70,7 @@ class _Figures:
     holds: Mapping[str, int]
     next_release: datetime | None
     parked: Mapping[str, int]
+    expiring: int
 
     @property
     def release_lag(self) -> float:
@@ -103,6 +109,7 @@ class CountJobs:
             _lines.set(figures.lines.get(reason, 0), {"reason": reason})
         for reason in _PARKED:
             _parked.set(figures.parked.get(reason, 0), {"reason": reason})
+        _expiring.set(figures.expiring)
 
     async def numbers(self) -> list[Number]:
         """Returns the figures of the gauges, for the stats of the process."""
@@ -120,6 +127,7 @@ class CountJobs:
                 holds=await counts.holds_by_scope(connection),
                 next_release=await counts.next_release(connection),
                 parked=await counts.parked_by_reason(connection),
+                expiring=await count_expiring(connection, most=counts.COUNTED_AT_MOST),
             )
 
 
@@ -132,6 +140,7 @@ def _show_zeros() -> None:
         _holds.set(0, {"scope": scope})
         _on_hold.set(0, {"scope": scope})
     _lag.set(0)
+    _expiring.set(0)
     for state in _OVERDUE:
         _overdue.set(0, {"state": state})
         _age.set(0, {"state": state})
@@ -157,3 +166,4 @@ def _numbers(figures: _Figures) -> Iterator[Number]:
         yield Number(name=f"account_lines.{reason.lower()}", value=figures.lines.get(reason, 0))
     for reason in _PARKED:
         yield Number(name=f"post_jobs.parked.{reason.lower()}", value=figures.parked.get(reason, 0))
+    yield Number(name="accounts.expiring", value=figures.expiring)

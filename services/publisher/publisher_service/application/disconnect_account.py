@@ -5,15 +5,26 @@ An account that the provider has refused is disconnected by `disconnection`.
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
 from publisher_service.adapters.postgres.accounts import lock_account, save_account
+from publisher_service.adapters.postgres.connect_sessions import delete_sessions
+from publisher_service.adapters.postgres.credentials import put_credential
 from publisher_service.adapters.postgres.gates import set_connection
 from publisher_service.adapters.postgres.holds import in_flight_jobs, lock_gate, raise_hold_epoch
-from publisher_service.adapters.vault import ERASED, Vault
-from publisher_service.domain.account import Disconnection, SocialAccount, disconnected_by_request, require_account
+from publisher_service.adapters.vault import Vault
+from publisher_service.domain.account import (
+    AccountState,
+    Disconnection,
+    SocialAccount,
+    disconnected_by_request,
+    require_account,
+)
+from publisher_service.domain.credentials import ERASED
+from publisher_service.domain.refresh import erased as forgotten
 from publisher_service.wire.accounts import account_disconnected
 from servicekit.failpoints import declare, failpoint
 from servicekit.pg.database import Transaction
@@ -53,15 +64,21 @@ class DisconnectAccount:
         organization_id, account_id = key
         await lock_gate(tx.connection, key)
         known = require_account(await lock_account(tx.connection, *key), account_id)
+        is_news = known.state != AccountState.DISCONNECTED
         gone = disconnected_by_request(known, note, now=now)
         # Sealed like any other token, so that no process takes it for one whose key is missing.
         erased = self._vault.seal(ERASED, organization_id=organization_id, account_id=account_id)
+        if gone.credentials is not None:
+            gone = replace(gone, credentials=forgotten(gone.credentials))
         await save_account(tx.connection, gone, erased)
+        if gone.credentials is not None:
+            await put_credential(tx.connection, key, gone.credentials, erased)
+        await delete_sessions(tx.connection, key)
         # Before the pause of the gate is forgotten: behind a pause an attempt may yet begin.
         in_flight = await in_flight_jobs(tx.connection, key, now=now)
         await set_connection(tx.connection, *key, provider=gone.provider, connected=False, now=now)
         tx.before_commit(partial(raise_hold_epoch, tx.connection))
-        if gone is not known:
+        if is_news:
             await self._outbox.append(tx, [account_disconnected(gone, note)], now=now)
             tx.after_commit(partial(_report, gone, len(in_flight)))
         tx.after_commit(self._on_changed)

@@ -1,9 +1,11 @@
 """ExplainPostJob: what keeps a post back, by the checks that a claim makes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from channels.rules import ChannelRules, FollowUpKind
+from publisher_service.adapters.postgres.accounts import providers_of
 from publisher_service.adapters.postgres.explanations import check_job, count_posts_before
 from publisher_service.adapters.postgres.jobs import get_job
 from publisher_service.adapters.postgres.lines import first_in_lines
@@ -17,6 +19,9 @@ from servicekit.faults import NotFound
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database
 
+Rules = Mapping[str, Mapping[str, ChannelRules]]
+
+_NO_RULES: Rules = {}
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
@@ -29,14 +34,16 @@ class ExplainPostJob:
         vault: Vault,
         lanes: Callable[[], Sequence[Lane]],
         marks: Marks,
+        rules: Rules = _NO_RULES,
         limits: LimitDefaults = DEFAULTS,
     ) -> None:
-        """`lanes` returns the room that each provider has in this process."""
+        """`lanes` returns the room that each provider has in this process; `rules` are those of its channels."""
         self._database = database
         self._clock = clock
         self._vault = vault
         self._lanes = lanes
         self._marks = marks
+        self._rules = rules
         self._limits = limits
 
     async def __call__(self, organization_id: str, job_id: str) -> Explanation:
@@ -58,7 +65,13 @@ class ExplainPostJob:
                 limits=self._limits,
                 posts_before=0 if is_first else await count_posts_before(session, job),
             )
-        return explain(job, [*found, self._credentials(job, credentials)], now=now)
+            providers = await providers_of(session, [job.account_key]) if job.part else {}
+        found.append(self._credentials(job, credentials))
+        return explain(job, found, now=now, kind=self._kind(job, providers.get(job.account_key, "")))
+
+    def _kind(self, job: PostJob, provider: str) -> FollowUpKind:
+        rules = self._rules.get(provider, {}).get(job.target.channel)
+        return rules.follow_ups.kind if rules and rules.follow_ups else FollowUpKind.COMMENT
 
     def _credentials(self, job: PostJob, sealed: bytes | None) -> Found:
         """Checks what only the send finds out."""

@@ -53,5 +53,6 @@ def events_are_lost(command: Command, now: datetime) -> bool:
 
 def _job_of(command: Command, withdrawn_below: int, now: datetime) -> PostJob:
     """Returns the job as the events would have made it, but without a time: the claim of the command adds that."""
-    job = new_job(command.organization_id, command.draft_id, command.target, below=withdrawn_below, now=now)
+    draft = (command.organization_id, command.draft_id)
+    job = new_job(*draft, command.target, below=withdrawn_below, part=command.part, now=now)
     return replace(job, target_month=command.target_month or local_month(command.schedule_time, ""))

@@ -44,6 +44,8 @@ def _fields(job: PostJob) -> dict[str, object]:
         "run": job.run,
         "attempt": job.attempts,
     }
+    if job.part:
+        fields["part"] = job.part
     if reason := job.state_reason or job.error_reason:
         fields["reason"] = str(reason)
     if job.error_message:

@@ -25,7 +25,7 @@ from publisher_service.adapters.providers.provider import Provider, Providers
 from publisher_service.adapters.vault import CredentialsUnreadable, Vault
 from publisher_service.application.disconnection import disconnect
 from publisher_service.application.post_log import write_outcomes
-from publisher_service.domain.content import text_for
+from publisher_service.domain.content import message_for
 from publisher_service.domain.plan import released
 from publisher_service.domain.post_job import OPEN_ATTEMPT, JobState, PostJob, Reason
 from publisher_service.domain.preparation import (
@@ -165,19 +165,28 @@ class PreparePosts:
             return await self._clock.now(connection)
 
     def _post(self, taken: Preparation, source: Source) -> Post:
-        account_id = taken.social_account_id
-        token = self._vault.open(source.credentials, organization_id=taken.organization_id, account_id=account_id)
+        names = {"organization_id": taken.organization_id, "account_id": taken.social_account_id}
+        credentials = self._vault.open(source.credentials, **names)
         assert source.content is not None, "only bytes that are there are wanted"
+        message = message_for(content_from(source.content), source.channel, source.part)
+        if message is None:
+            raise UnreadableMessage("the content of the draft has no such follow-up")
         # Of older bytes nothing is asked: what was made of them is left to itself.
         handle = taken.handle if is_of(taken, source) and taken.state is PreparationState.PROCESSING else ""
         return Post(
             external_account_id=source.external_account_id,
-            access_token=token,
+            access_token=credentials.access_token,
             channel=source.channel,
             destination=source.destination,
-            text=text_for(content_from(source.content), source.channel),
+            text=message.text,
             idempotency_key=f"{taken.post_job_id}-{source.run}",
             handle=handle,
+            title=message.title,
+            link=message.link,
+            media=message.media,
+            follows=source.follows,
+            settings=source.settings,
+            organization_id=taken.organization_id,
         )
 
     async def _record(self, tx: Transaction, taken: Preparation, source: Source, answer: Preparing | None) -> None:

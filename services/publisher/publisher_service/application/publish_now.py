@@ -83,7 +83,8 @@ class PublishNow:
             approved=content.approved,
             withdrawn_below=content.withdrawn_below,
         )
-        jobs = {job.target: job for job in await lock_jobs_of_drafts(tx.connection, [key])}
+        # Follow-ups become due by what they follow.
+        jobs = {job.target: job for job in await lock_jobs_of_drafts(tx.connection, [key]) if not job.part}
         schedules = await schedules_of(tx.connection, {job.account_key for job in jobs.values()})
         zones = {key: schedule.time_zone for key, schedule in schedules.items()}
         results = [

@@ -115,7 +115,7 @@ async def doubt(
     """Puts locked jobs in doubt: each gets the attempt that may be lost, and is looked up."""
     if not jobs:
         return
-    providers = await providers_of(tx.connection, [job.account_key for job in jobs])
+    providers = await providers_of(tx, [job.account_key for job in jobs])
     revisions = await revisions_of(tx.connection, jobs)
     doubted = [
         put_in_doubt(

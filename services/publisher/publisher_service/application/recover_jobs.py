@@ -97,7 +97,7 @@ class RecoverJobs:
         abandoned = [job for job in jobs if job.state is JobState.SENDING]
         questions = [job for job in jobs if job.state is JobState.UNKNOWN]
         due = [job for job in jobs if job.state in (JobState.READY, JobState.WAITING, JobState.BLOCKED)]
-        providers = await providers_of(tx.connection, [job.account_key for job in [*abandoned, *questions]])
+        providers = await providers_of(tx, [job.account_key for job in [*abandoned, *questions]])
 
         def policy(job: PostJob) -> Policy:
             return self._policies(providers.get(job.account_key, ""))

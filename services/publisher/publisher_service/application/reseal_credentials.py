@@ -57,7 +57,7 @@ class ResealCredentials:
             self._seen[name] += 1
             return
         if not opened.key_id == name == self._vault.current:
-            await self._reseal(account, self._vault.seal(opened.token, **names))
+            await self._reseal(account, self._vault.seal(opened.credentials, **names))
         self._seen[self._vault.current] += 1
 
     async def _reseal(self, account: Sealed, sealed: bytes) -> None:

@@ -20,11 +20,12 @@ from publisher_service.adapters.postgres.preparations import handle_of, is_only_
 from publisher_service.adapters.postgres.safe_modes import active_safe_mode
 from publisher_service.adapters.providers.adapter import Post, Proof
 from publisher_service.adapters.providers.provider import Providers
-from publisher_service.adapters.vault import ERASED, CredentialsUnreadable, Vault
+from publisher_service.adapters.vault import CredentialsUnreadable, Vault
 from publisher_service.application.disconnection import disconnect
 from publisher_service.application.late_evidence import LateEvidence
 from publisher_service.application.post_log import write_outcomes
-from publisher_service.domain.content import text_for
+from publisher_service.domain.content import Content, message_for
+from publisher_service.domain.credentials import ERASED
 from publisher_service.domain.outcome import Absent, AuthRefused, Finding, Found, NoProof
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import JobState, PostJob
@@ -99,9 +100,9 @@ class ResolveUnknown:
     async def _look(self, question: PostJob) -> _Looked:
         organization_id, account_id = question.organization_id, question.target.social_account_id
         async with self._database.statement() as connection:
-            name, external_account_id, sealed = await credentials_of(connection, organization_id, account_id)
+            name, external_account_id, settings, sealed = await credentials_of(connection, organization_id, account_id)
             attempt = await doubtful_attempt(connection, question)
-            content = await sent_content(connection, organization_id, question.id)
+            encoded = await sent_content(connection, organization_id, question.id)
             is_prepared = (found := self._providers.get(name)) is not None and found.prepares
             handle = await handle_of(connection, question.key) if is_prepared else ""
 
@@ -116,21 +117,30 @@ class ResolveUnknown:
         if attempt is None:
             return looked(NoProof(message="no attempt of the run is of unknown outcome"))
         try:
-            token = self._vault.open(sealed, organization_id=organization_id, account_id=account_id)
+            credentials = self._vault.open(sealed, organization_id=organization_id, account_id=account_id)
         except CredentialsUnreadable as error:
             return looked(NoProof(message=str(error)))
-        if token == ERASED:
+        if credentials == ERASED:
             erased = "the account was disconnected, and its credentials are erased: nobody can look the post up"
             return looked(NoProof(message=erased))
+        content = _content(encoded)
+        sent = message_for(content, question.target.channel, question.part) if content else None
         post = Post(
             external_account_id=external_account_id,
-            access_token=token,
+            access_token=credentials.access_token,
             channel=question.target.channel,
             destination=question.target.destination,
-            text=_text(content, question.target.channel),
+            text=sent.text if sent else "",
             idempotency_key=attempt.idempotency_key,
             since=attempt.since,
             handle=handle,
+            schedule_time=question.schedule_time,
+            title=sent.title if sent else "",
+            link=sent.link if sent else "",
+            media=sent.media if sent else (),
+            follows=question.follows,
+            settings=settings,
+            organization_id=organization_id,
         )
         return looked(await provider.look(post))
 
@@ -176,8 +186,8 @@ class ResolveUnknown:
         Another handle may have been made since the copy, and published.
         """
         provider = self._providers.get(looked.provider)
-        is_prepared = provider is not None and provider.prepares
-        if not is_prepared or not isinstance(looked.finding, Absent) or await active_safe_mode(tx) is None:
+        by_handle = provider is not None and provider.proof is Proof.CHECKABLE
+        if not by_handle or not isinstance(looked.finding, Absent) or await active_safe_mode(tx) is None:
             return looked
         if not looked.finding.handle_is_void and await is_only_handle(tx.connection, job.key, now=now):
             return looked
@@ -195,9 +205,9 @@ class ResolveUnknown:
         return looked
 
 
-def _text(content: bytes | None, channel: str) -> str:
-    """Returns an empty text if the bytes are lost: the adapter looks with what it has."""
+def _content(encoded: bytes | None) -> Content | None:
+    """Returns None if the bytes are lost: the adapter looks with what it has."""
     try:
-        return text_for(content_from(content), channel) if content is not None else ""
+        return content_from(encoded) if encoded is not None else None
     except UnreadableMessage:
-        return ""
+        return None

@@ -7,19 +7,22 @@ from datetime import datetime
 from opentelemetry import metrics, trace
 from opentelemetry.trace import SpanKind, StatusCode
 
+from publisher_service.adapters.postgres.attempts import doubtful_attempt
 from publisher_service.adapters.providers.adapter import Post
 from publisher_service.adapters.providers.provider import Provider, Providers
-from publisher_service.adapters.vault import ERASED, CredentialsUnreadable, Vault
+from publisher_service.adapters.vault import CredentialsUnreadable, Vault
 from publisher_service.application.hold_check import HoldCheck
 from publisher_service.domain.claim import Claimed
-from publisher_service.domain.content import text_for
-from publisher_service.domain.outcome import CONTENT_UNREADABLE, Accepted, NotBegun, Outcome, Rejected, label
-from publisher_service.domain.post_job import Reason
+from publisher_service.domain.content import message_for
+from publisher_service.domain.credentials import ERASED
+from publisher_service.domain.outcome import CONTENT_UNREADABLE, Accepted, Ambiguous, NotBegun, Outcome, Rejected, label
+from publisher_service.domain.post_job import PostJob, Reason
 from publisher_service.wire.contents import content_from
 from publisher_service.wire.unreadable import UnreadableMessage
 from servicekit.clock import Clock
 from servicekit.failpoints import declare, failpoint
 from servicekit.pg.clock import SteadyClock
+from servicekit.pg.database import Database
 from servicekit.record import record
 from servicekit.run import telemetry
 from servicekit.run.histograms import Histogram
@@ -69,12 +72,14 @@ class SendPost:
         providers: Providers,
         vault: Vault,
         holds: HoldCheck,
+        database: Database,
         clock: Clock,
         steady: SteadyClock,
     ) -> None:
         self._providers = providers
         self._vault = vault
         self._holds = holds
+        self._database = database
         self._clock = clock
         self._steady = steady
         self._reported: set[tuple[str, str]] = set()
@@ -121,18 +126,21 @@ class SendPost:
                 raise
             return NotBegun(reason="HOLDS_UNREADABLE", message="nobody knows whether the post was put on hold")
         try:
-            token = self._vault.open(
+            credentials = self._vault.open(
                 claimed.credentials, organization_id=job.organization_id, account_id=job.target.social_account_id
             )
         except CredentialsUnreadable as error:
             self._report_unreadable(job.organization_id, job.target.social_account_id, error)
             # Our fault, not the account's: the post waits until a process has the key.
             return NotBegun(reason=Reason.CREDENTIALS_UNREADABLE, message=str(error))
-        if token == ERASED:
+        if credentials == ERASED:
             # Read just before the account was connected again.
             return NotBegun(reason=Reason.ACCOUNT_NOT_CONNECTED, message=_STOPPED[Reason.ACCOUNT_NOT_CONNECTED])
+        since = await self._first_request(provider, job) if job.in_doubt else None
+        if isinstance(since, NotBegun | Ambiguous):
+            return since
         try:
-            post = post_of(claimed, token)
+            post = post_of(claimed, credentials.access_token, since=since)
         except UnreadableMessage as error:
             return Rejected(reason=CONTENT_UNREADABLE, message=str(error))
         await failpoint(_LOOKED)
@@ -144,6 +152,23 @@ class SendPost:
         _lateness.record((self._steady.now() - job.schedule_time).total_seconds())
         return await provider.send(post)
 
+    async def _first_request(self, provider: Provider, job: PostJob) -> datetime | NotBegun | Ambiguous | None:
+        """Returns when the run's first request that may be out began, or why the post is not sent again now."""
+        try:
+            async with self._database.statement() as connection:
+                first = await doubtful_attempt(connection, job)
+        except Exception as error:
+            if not is_transient(error):
+                raise
+            return NotBegun(
+                reason="ATTEMPTS_UNREADABLE", message="nobody knows when the first request of the run began"
+            )
+        since = first.since if first is not None else None
+        window = provider.limits.repeat_window
+        if window is not None and (since is None or self._steady.now() >= since + window):
+            return Ambiguous(reason="TOO_LATE_TO_REPEAT", message="too late to send it again where a repeat is ignored")
+        return since
+
     def _report_unreadable(self, organization_id: str, account_id: str, error: CredentialsUnreadable) -> None:
         """Counts each time, but logs each account once: its posts come back again and again."""
         _unreadable.add(1)
@@ -153,14 +178,29 @@ class SendPost:
             _log.error("%s: its posts wait until this process has the key", error)
 
 
-def post_of(claimed: Claimed, access_token: str) -> Post:
+def post_of(claimed: Claimed, access_token: str, *, since: datetime | None = None) -> Post:
+    """Returns the post of a claim; `since` is when the run's first request that may be out began.
+
+    Raises UnreadableMessage.
+    """
     job = claimed.job
+    message = message_for(content_from(claimed.content), job.target.channel, job.part)
+    if message is None:
+        raise UnreadableMessage("the content of the draft has no such follow-up")
     return Post(
         external_account_id=claimed.external_account_id,
         access_token=access_token,
         channel=job.target.channel,
         destination=job.target.destination,
-        text=text_for(content_from(claimed.content), job.target.channel),
+        text=message.text,
         idempotency_key=claimed.idempotency_key,
         handle=claimed.handle,
+        since=since,
+        schedule_time=job.schedule_time,
+        title=message.title,
+        link=message.link,
+        media=message.media,
+        follows=job.follows,
+        settings=claimed.settings,
+        organization_id=job.organization_id,
     )

@@ -42,6 +42,8 @@ class TakeOverJobs:
                 job.draft_id,
                 job.target,
                 below=contents[job.organization_id, job.draft_id][1],
+                part=job.part,
+                parts=job.parts,
                 now=now,
             )
             for key, job in seen.items()

@@ -25,6 +25,8 @@ class TakeSlots:
         found: _Jobs = {
             (job.organization_id, job.draft_id, job.target): job
             for job in await lock_jobs_of_drafts(tx.connection, drafts)
+            # Follow-ups have no slot.
+            if not job.part
         }
         jobs = dict(found)
         for slot in slots:

@@ -7,6 +7,8 @@ from datetime import datetime
 from enum import StrEnum
 
 from channels import Action
+from publisher_service.domain.credentials import Credentials
+from publisher_service.domain.refresh import CredentialsState, Lifetime
 from servicekit.faults import Conflict, NotFound
 
 
@@ -16,10 +18,14 @@ class AccountState(StrEnum):
 
 
 class AccountReason(StrEnum):
-    """The reason why an account is disconnected."""
+    """The reason why an account cannot post."""
 
     NONE = ""
     CREDENTIALS_REFUSED = "CREDENTIALS_REFUSED"
+    # Nothing could renew them.
+    CREDENTIALS_EXPIRED = "CREDENTIALS_EXPIRED"
+    # Of a connected account, whose posts wait: the provider has refused the credentials, and they are being refreshed.
+    CREDENTIALS_REFRESHING = "CREDENTIALS_REFRESHING"
     DISCONNECTED_BY_REQUEST = "DISCONNECTED_BY_REQUEST"
 
 
@@ -39,6 +45,10 @@ class SocialAccount:
     version: int
     create_time: datetime
     update_time: datetime
+    # Not secret: the address of a server, for example.
+    settings: Mapping[str, str] = field(default_factory=dict)
+    # None: a release that did not follow the life of credentials has connected it.
+    credentials: CredentialsState | None = None
     # The daily caps of this account alone.
     daily_caps: Mapping[Action, int] = field(default_factory=dict)
 
@@ -77,7 +87,10 @@ class Connection:
     external_account_id: str
     display_name: str
     channels: tuple[str, ...]
-    access_token: str = field(repr=False)
+    credentials: Credentials
+    lifetime: Lifetime = field(default_factory=Lifetime)
+    # Empty: a known account keeps those that it has.
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +121,20 @@ def disconnected(account: SocialAccount, reason: AccountReason, error_message: s
         version=account.version + 1,
         update_time=now,
     )
+
+
+def refreshing(account: SocialAccount, error_message: str, *, now: datetime) -> SocialAccount:
+    """Returns a connected account whose posts wait for other credentials than those that the provider has refused."""
+    reason = AccountReason.CREDENTIALS_REFRESHING
+    return replace(
+        account, state_reason=reason, error_message=error_message, version=account.version + 1, update_time=now
+    )
+
+
+def renewed(account: SocialAccount, *, now: datetime) -> SocialAccount:
+    """Returns a connected account whose posts may go on."""
+    reason = AccountReason.NONE
+    return replace(account, state_reason=reason, error_message="", version=account.version + 1, update_time=now)
 
 
 def disconnected_by_request(account: SocialAccount, note: str, *, now: datetime) -> SocialAccount:

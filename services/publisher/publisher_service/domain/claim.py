@@ -1,5 +1,6 @@
 """Commands, and the verdicts that a claim gives on them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -32,15 +33,20 @@ class Command:
     target_month: str = ""
     # The newest version of the job that the sender knows.
     known_job_version: int = 0
+    # Of a follow-up, which only its job commands.
+    part: int = 0
     # Computed once: it is a digest, and needed several times.
     post_job_id: str = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "post_job_id", job_id(self.organization_id, self.draft_id, self.target))
+        object.__setattr__(self, "post_job_id", job_id(self.organization_id, self.draft_id, self.target, self.part))
 
     @property
     def key(self) -> tuple[str, str]:
         return self.organization_id, self.post_job_id
+
+
+NO_SETTINGS: Mapping[str, str] = {}
 
 
 class Verdict(StrEnum):
@@ -56,6 +62,8 @@ class Verdict(StrEnum):
     STALE = "STALE"
     # The run has ended.
     ENDED = "ENDED"
+    # It is a follow-up, and the part before is not out.
+    PARENT_PENDING = "PARENT_PENDING"
     # Another attempt is open.
     OPEN = "OPEN"
     # The job waits for a time that has not come.
@@ -128,6 +136,8 @@ class Claimed:
     provider: str
     external_account_id: str
     credentials: bytes
+    # What the account was connected with besides its secrets.
+    settings: Mapping[str, str] = field(default_factory=lambda: NO_SETTINGS)
     content: bytes
     content_digest: str
     idempotency_key: str
@@ -186,4 +196,5 @@ def command_of(job: PostJob) -> Command:
         max_attempts=job.max_attempts,
         target_month=job.target_month,
         traceparent=job.traceparent,
+        part=job.part,
     )

@@ -1,12 +1,14 @@
 """Explanations: how each check of a post job stands, and which one keeps the post back."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
+from channels.rules import FollowUpKind
 from publisher_service.domain.claim import Verdict
+from publisher_service.domain.follow_up import name_of
 from publisher_service.domain.post_job import PostJob
 from publisher_service.domain.sentences import (
     Value,
@@ -14,6 +16,7 @@ from publisher_service.domain.sentences import (
     idle_sentence,
     open_sentence,
     over_sentence,
+    part_sentence,
     passed_sentence,
 )
 
@@ -74,13 +77,18 @@ class Explanation:
     read_time: datetime
 
 
-def explain(job: PostJob, found: Sequence[Found], *, now: datetime) -> Explanation:
-    """Explains a job by what its checks have found, in the order in which they are made."""
+def explain(
+    job: PostJob, found: Sequence[Found], *, now: datetime, kind: FollowUpKind = FollowUpKind.COMMENT
+) -> Explanation:
+    """Explains a job by what its checks have found, in the order in which they are made.
+
+    `kind` is that of the follow-ups of its channel.
+    """
     checks: list[Checked] = []
     first: Checked | None = None
     is_over = False
     for each in found:
-        checked = _checked(each, is_over=is_over)
+        checked = _checked(_with_names(each, job, kind), is_over=is_over)
         checks.append(checked)
         if checked.state is CheckState.OPEN:
             first = first or checked
@@ -90,9 +98,22 @@ def explain(job: PostJob, found: Sequence[Found], *, now: datetime) -> Explanati
         checks=checks,
         verdict=first.verdict if first else Verdict.CLAIMED,
         clear_time=first.clear_time if first else None,
-        sentence=first.sentence if first else going_sentence(job.state),
+        sentence=_of_part(job, kind, first.sentence if first else going_sentence(job.state)),
         read_time=now,
     )
+
+
+def _with_names(found: Found, job: PostJob, kind: FollowUpKind) -> Found:
+    """Adds to the check of what a follow-up follows the names by which people call the two parts."""
+    if found.verdict is not Verdict.PARENT_PENDING or not job.part:
+        return found
+    names = {"name": name_of(job.part, kind), "before": name_of(job.part - 1, kind)}
+    return replace(found, values={**found.values, **names})
+
+
+def _of_part(job: PostJob, kind: FollowUpKind, sentence: str) -> str:
+    """Returns the sentence about the whole job; one about a follow-up names it."""
+    return part_sentence(name_of(job.part, kind), sentence) if job.part else sentence
 
 
 def _checked(found: Found, *, is_over: bool) -> Checked:

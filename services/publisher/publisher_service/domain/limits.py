@@ -7,7 +7,7 @@ from typing import Final
 
 from channels import KNOWN, Action, action_of
 from publisher_service.domain.claim import Command, Verdict
-from publisher_service.domain.post_job import JobState, PostJob, Reason
+from publisher_service.domain.post_job import JobState, PostJob, Reason, Target
 
 SPACED_POSTS = "spacing:POST"
 SPACED_OUTREACH = "spacing:OUTREACH"
@@ -45,8 +45,20 @@ PARKING: Mapping[Verdict, Reason] = {
 """Verdicts that park a post: it leaves the line of its account, so that others pass."""
 
 
+def action_of_target(target: Target) -> Action:
+    return action_of(target.channel, target.destination)
+
+
 def action_of_job(job: PostJob) -> Action:
-    return action_of(job.target.channel, job.target.destination)
+    return action_of_target(job.target)
+
+
+def counts_for_limits(job: PostJob) -> bool:
+    """Returns whether the sends of a job count for caps and spacing: comments below a post do not.
+
+    The claim's statement says the same in SQL.
+    """
+    return not job.part or action_of_job(job) is not Action.POST
 
 
 def action_of_command(command: Command) -> Action:

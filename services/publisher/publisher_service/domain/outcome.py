@@ -118,9 +118,16 @@ class NoProof:
     message: str
 
 
-Finding = Found | Absent | NoProof | AuthRefused
+@record(frozen=True, slots=True, kw_only=True)
+class Repeatable:
+    """Nothing shows whether the post is out, but a repeat does no harm: the provider or the receiver ignores it."""
+
+    message: str
+
+
+Finding = Found | Absent | Repeatable | NoProof | AuthRefused
 OUTCOMES: Final = (Accepted, Rejected, AuthRefused, NotSent, NotBegun, RateLimited, Ambiguous)
-FINDINGS: Final = (Found, Absent, NoProof, AuthRefused)
+FINDINGS: Final = (Found, Absent, Repeatable, NoProof, AuthRefused)
 
 # Labels of metrics: stable, no matter how the classes are renamed.
 _LABELS: Final[Mapping[type, str]] = {
@@ -133,6 +140,7 @@ _LABELS: Final[Mapping[type, str]] = {
     Ambiguous: "ambiguous",
     Found: "found",
     Absent: "absent",
+    Repeatable: "repeatable",
     NoProof: "no_proof",
 }
 

@@ -1,7 +1,7 @@
 """Drafts and slots as other services announce them, and how post jobs follow them."""
 
-from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -43,14 +43,28 @@ class SavedDraft:
     # Empty if it has none.
     brand_id: str = ""
     campaign_id: str = ""
+    # The number of follow-ups by channel; a channel without any is missing.
+    follow_ups: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def key(self) -> tuple[str, str]:
         return self.organization_id, self.draft_id
 
     @property
+    def parts(self) -> list[tuple[Target, int]]:
+        """Returns every post with its follow-ups, each by its target and its number, 0 for the post."""
+        return [(target, part) for target in self.targets for part in range(self.follow_ups.get(target.channel, 0) + 1)]
+
+    @property
     def post_job_ids(self) -> list[str]:
-        return [job_id(self.organization_id, self.draft_id, target) for target in self.targets]
+        return [job_id(self.organization_id, self.draft_id, target, part) for target, part in self.parts]
+
+    def has(self, job: PostJob) -> bool:
+        return job.target in self.targets and job.part <= self.follow_ups.get(job.target.channel, 0)
+
+    def parts_behind(self, target: Target, part: int) -> int:
+        """Returns how many follow-ups come after this part."""
+        return self.follow_ups.get(target.channel, 0) - part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,14 +91,18 @@ def new_job(
     below: int,
     brand_id: str = "",
     campaign_id: str = "",
+    part: int = 0,
+    parts: int = 0,
     now: datetime,
 ) -> PostJob:
     """Returns a PENDING job; `below` is the lowest revision that is not withdrawn."""
     return PostJob(
         organization_id=organization_id,
-        id=job_id(organization_id, draft_id, target),
+        id=job_id(organization_id, draft_id, target, part),
         draft_id=draft_id,
         target=target,
+        part=part,
+        parts=parts,
         state=JobState.PENDING,
         withdrawn_below=below,
         brand_id=brand_id,
@@ -94,26 +112,29 @@ def new_job(
     )
 
 
-def missing_targets(targets: Sequence[Target], jobs: Sequence[PostJob]) -> list[Target]:
-    known = {job.target for job in jobs}
-    return [target for target in targets if target not in known]
+def missing_parts(draft: SavedDraft, jobs: Sequence[PostJob]) -> list[tuple[Target, int]]:
+    """Returns the posts and follow-ups of the draft that have no job."""
+    known = {(job.target, job.part) for job in jobs}
+    return [each for each in draft.parts if each not in known]
 
 
 def after_save(job: PostJob, draft: SavedDraft, *, live_slots: Set[str], now: datetime) -> PostJob:
     """Returns the job after its draft was saved.
 
-    It follows the draft's brand and campaign, unless it is being sent or is out. A target that the draft has lost is
-    canceled unless it has started; one of a revision still to come is left alone; one that the draft has regained is
-    revived; approved content releases a wait. `live_slots` are slots from which other targets of the draft go out or
-    are out.
+    It follows the draft's brand and campaign, and the number of follow-ups, unless it is being sent or is out. A target
+    or follow-up that the draft has lost is canceled unless it has started; one of a revision still to come is left
+    alone; one that the draft has regained is revived; approved content releases a wait. `live_slots` are slots from
+    which other targets of the draft go out or are out.
     """
     if (job.brand_id, job.campaign_id) != (draft.brand_id, draft.campaign_id) and job.state in _FOLLOWING:
         is_held = job.state is JobState.BLOCKED and job.state_reason in _RELEASED_BY_IDS
         ids: dict[str, Any] = {"brand_id": draft.brand_id, "campaign_id": draft.campaign_id}
         job = replace(released(job, now=now) if is_held else _changed(job, now), **ids)
-    if job.target not in draft.targets:
+    if not draft.has(job):
         is_over = job.state in NOT_STARTED and draft.revision >= job.wanted_revision
         return canceled(job, now=now) if is_over else job
+    if (parts := draft.parts_behind(job.target, job.part)) != job.parts and job.state in _FOLLOWING:
+        job = replace(_changed(job, now), parts=parts)
     if job.state is JobState.CANCELED and job.state_reason is Reason.TARGET_REMOVED:
         return _revived(job, live_slots, now)
     if job.state is JobState.WAITING and job.state_reason is Reason.CONTENT_PENDING:
@@ -191,7 +212,7 @@ def _revived(job: PostJob, live_slots: Set[str], now: datetime) -> PostJob:
     due, not_after = job.schedule_time, job.not_after
     if job.slot_id in live_slots and due is not None and not_after is not None and not_after > now:
         return moved(again, JobState.READY, now=now, until=max(due, now))
-    return moved(again, JobState.PENDING, now=now, schedule_time=None, not_after=None)
+    return moved(again, JobState.PENDING, now=now, schedule_time=None, not_after=None, follows="")
 
 
 @lru_cache(maxsize=1024)  # many posts share a minute and a zone

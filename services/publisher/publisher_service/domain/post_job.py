@@ -1,12 +1,12 @@
 """A post job: the publication of one target of one draft, and the states it may take."""
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from publisher_service.domain.derived_ids import derived_id
 from servicekit.record import record
 
 
@@ -219,6 +219,11 @@ class PostJob:
     # How PublishNow sends that run; without meaning for any other.
     publish_now: bool = False
     over_cap: bool = False
+    # 0 for the post itself, n for its n-th follow-up on the target; how many come after it; and the provider's name of
+    # what a follow-up follows, empty until that is out.
+    part: int = 0
+    parts: int = 0
+    follows: str = ""
 
     @property
     def is_called(self) -> bool:
@@ -248,13 +253,12 @@ class JobFilter:
     states: tuple[JobState, ...] = ()
 
 
-def job_id(organization_id: str, draft_id: str, target: Target) -> str:
-    """Returns a UUIDv8 of organization, draft and target, so that any service can compute the id."""
-    parts = (organization_id, draft_id, target.social_account_id, target.channel, target.destination)
-    # No part can contain the separator: messages with a NUL are refused, and PostgreSQL stores none.
-    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
-    variant = "89ab"[int(digest[16], 16) & 3]
-    return f"{digest[:8]}-{digest[8:12]}-8{digest[13:16]}-{variant}{digest[17:20]}-{digest[20:32]}"
+def job_id(organization_id: str, draft_id: str, target: Target, part: int = 0) -> str:
+    """Returns a UUIDv8 of organization, draft, target and part, so that any service can compute the id."""
+    names = [organization_id, draft_id, target.social_account_id, target.channel, target.destination]
+    if part:
+        names.append(str(part))
+    return derived_id(*names)
 
 
 def moved(

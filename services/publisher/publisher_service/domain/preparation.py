@@ -1,5 +1,6 @@
 """Preparation: what a provider does with a post before it can be published, such as the processing of its media."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -103,6 +104,7 @@ class Source:
     provider: str
     external_account_id: str
     credentials: bytes
+    settings: Mapping[str, str]
     connected: bool
     content: bytes | None
     content_digest: str | None
@@ -111,6 +113,9 @@ class Source:
     is_open: bool
     # A claim would send these bytes if the provider were ready.
     is_wanted: bool
+    # Of a follow-up: which one it is, and what it follows.
+    part: int = 0
+    follows: str = ""
 
 
 # Processing may fail for reasons that pass; then a provider has had its say.

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from publisher_service.domain.claim import Command
 from publisher_service.domain.doubt import unknown
+from publisher_service.domain.follow_up import called
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import (
     ENDED_RUN,
@@ -66,7 +67,9 @@ def taken_over(job: PostJob, seen: PostJob, *, now: datetime) -> PostJob:
         error_message=seen.error_message,
         last_attempt_time=seen.last_attempt_time,
         target_month=seen.target_month or job.target_month,
+        follows=seen.follows,
         update_time=now,
+        **(called(seen.target, seen.run) if seen.follows else {}),
     )
 
 

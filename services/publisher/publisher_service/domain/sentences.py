@@ -72,6 +72,21 @@ WORDINGS: Final[Mapping[str, Wording]] = {
             " at the provider and say so with ResolvePostJob[ ({error_message})]",
         },
     ),
+    "PARENT": Wording(
+        "{before}, which it follows, is out",
+        "it waits until {before} is out[, which is {before_state}][ ({before_reason})]",
+        "it follows nothing",
+        by="before_state",
+        cases={
+            JobState.PUBLISHED: "{before} is out: it is due in a moment",
+            JobState.FAILED: "it waits until {before} is out, which has failed[ ({before_reason})]: RetryPostJob of"
+            " {before_post_job_id} begins its next run",
+            JobState.MISSED: "it waits until {before} is out, which was missed: RetryPostJob of {before_post_job_id}"
+            " begins its next run",
+            JobState.NEEDS_ATTENTION: "it waits until somebody says with ResolvePostJob whether {before} is out:"
+            " {before_post_job_id}",
+        },
+    ),
     "OPEN_ATTEMPT": Wording(
         "no attempt is open",
         "an attempt is open",
@@ -245,6 +260,11 @@ def open_sentence(name: str, values: Mapping[str, Value]) -> str:
 def idle_sentence(name: str) -> str:
     """Says why a check does not apply, though the others do."""
     return _sentence(WORDINGS[name].idle, {})
+
+
+def part_sentence(name: str, sentence: str) -> str:
+    """Says of which part a sentence is about a job."""
+    return f"{name[:1].upper()}{name[1:]}: {sentence[:1].lower()}{sentence[1:]}"
 
 
 def over_sentence() -> str:

@@ -22,6 +22,7 @@ from publisher_service.domain.outcome import (
     Outcome,
     RateLimited,
     Rejected,
+    Repeatable,
 )
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import OPEN_ATTEMPT, STOPPED, JobState, PostJob, Reason, moved
@@ -39,6 +40,7 @@ class AttemptState(StrEnum):
     ACCEPTED = "ACCEPTED"
     REJECTED = "REJECTED"
     NOT_SENT = "NOT_SENT"
+    # It is not out, or it does not matter: the post was sent again where a repeat is ignored.
     ABSENT = "ABSENT"
     # Still open when the proof of another attempt ended the job.
     ABANDONED = "ABANDONED"
@@ -189,13 +191,13 @@ def resolve(
     match finding:
         case Found():
             return evidence(job, finding, now=now, since=since)
-        case Absent() if may_be_resent(job):
+        case Absent() | Repeatable() if may_be_resent(job):
             until = now + policy.retry_delay(job.attempts, draw=draw)
             waiting = moved(job, JobState.WAITING, now=now, reason=Reason.RETRY, until=until, in_doubt=True)
             return _closed(waiting, AttemptState.ABSENT)
         case Absent():
             return _closed(_looked(job, "the provider does not show the post", policy, now), AttemptState.UNKNOWN)
-        case NoProof(message=message) | AuthRefused(message=message):
+        case Repeatable(message=message) | NoProof(message=message) | AuthRefused(message=message):
             return _closed(_looked(job, message, policy, now), AttemptState.UNKNOWN)
     assert_never(finding)
 

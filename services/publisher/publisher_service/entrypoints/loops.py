@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import Mapping
 from datetime import timedelta
 
+from publisher_service.application.begin_follow_ups import BeginFollowUps
 from publisher_service.application.count_jobs import CountJobs
+from publisher_service.application.count_notifications import CountNotifications
 from publisher_service.application.drop_kept_content import DropKeptContent
 from publisher_service.application.drop_old_rows import DropOldRows
 from publisher_service.application.end_holds import EndHolds
@@ -43,6 +45,7 @@ def loops(
     prepare_ahead: PrepareAhead,
     follow_quotas: FollowQuotas,
     reconcile: Reconcile,
+    begin_follow_ups: BeginFollowUps,
     keep_marks: KeepMarks,
     marks_changed: asyncio.Event,
     end_holds: EndHolds,
@@ -69,8 +72,16 @@ def loops(
         Loop("quotas", follow_quotas, _RARELY, wakes[Work.FOLLOW_QUOTAS]),
         Loop("prepare ahead", prepare_ahead, timedelta(seconds=5)),
         Loop("reconcile", reconcile.step, _RARELY, wakes[Work.RECONCILE]),
+        Loop("follow-ups", begin_follow_ups, _RARELY, wakes[Work.FOLLOW_UPS]),
         Loop("beat", keep_marks.beat, timedelta(seconds=2)),
         Loop("marks", keep_marks.exchange, timedelta(seconds=5), marks_changed),
         Loop("end holds", end_holds, _RARELY, wakes[Work.END_HOLDS]),
         Loop("free posts", free_posts, _RARELY, wakes[Work.FREE_POSTS]),
+    ]
+
+
+def notification_loops(counted: CountNotifications) -> list[Loop]:
+    return [
+        Loop("count notifications", counted.count, timedelta(seconds=15)),
+        Loop("reseal webhook secrets", counted.reseal, timedelta(hours=1)),
     ]

@@ -1,12 +1,13 @@
 """Publisher's two services over gRPC: decode, call, encode."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import grpc
 
+from channels.rules import ChannelRules
 from postflow.publisher.v1 import publisher_service_pb2, social_account_service_pb2
 from postflow.publisher.v1.publisher_service_pb2_grpc import PublisherServiceServicer
 from postflow.publisher.v1.social_account_service_pb2_grpc import SocialAccountServiceServicer
@@ -14,6 +15,8 @@ from publisher_service.application.cancel_post_jobs import CancelPostJobs
 from publisher_service.application.connect_account import ConnectAccount
 from publisher_service.application.disconnect_account import DisconnectAccount
 from publisher_service.application.explain_post_job import ExplainPostJob
+from publisher_service.application.finish_connect import FinishConnect
+from publisher_service.application.inspect_media import InspectMedia
 from publisher_service.application.publish_now import PublishNow
 from publisher_service.application.put_hold import PutHold
 from publisher_service.application.read_accounts import ReadAccounts
@@ -21,11 +24,14 @@ from publisher_service.application.read_activity import ReadActivity
 from publisher_service.application.read_destinations import ReadDestinations
 from publisher_service.application.read_holds import ReadHolds
 from publisher_service.application.read_jobs import ReadJobs
+from publisher_service.application.refresh_credentials import RefreshCredentials
 from publisher_service.application.release_hold import ReleaseHold
 from publisher_service.application.resolve_post_job import ResolvePostJob
 from publisher_service.application.retry_post_job import RetryPostJob
+from publisher_service.application.start_connect import StartConnect
 from publisher_service.application.update_account import UpdateAccount
 from publisher_service.application.update_destination import UpdateDestination
+from publisher_service.application.validate_content import ValidateContent
 from publisher_service.application.watch_post_jobs import WatchPostJobs
 from publisher_service.application.withdraw_content import WithdrawContent
 from publisher_service.domain.account import AccountFilter
@@ -35,9 +41,13 @@ from publisher_service.wire import (
     accounts,
     activities,
     calls,
+    channel_rules,
+    connecting,
+    contents,
     destinations,
     explanations,
     holds,
+    inspections,
     posts,
     take_backs,
     watching,
@@ -48,6 +58,8 @@ from servicekit.rpc.paging import next_page_token, read_page, read_resume_token,
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
+# A fetch that takes longer goes on, and is found by the next call.
+_PATIENCE = timedelta(seconds=4)
 _OF_POSTS = "postflow.publisher.v1.PublisherService"
 _MANY_TEXTS = (
     f"{_OF_POSTS}/CancelPostJobs",
@@ -69,6 +81,7 @@ class PublisherServicer(PublisherServiceServicer):
         cancel: CancelPostJobs,
         list_destinations: ReadDestinations,
         explain: ExplainPostJob,
+        inspect_media: InspectMedia,
         list_holds: ReadHolds,
         publish_now: PublishNow,
         put_hold: PutHold,
@@ -77,18 +90,24 @@ class PublisherServicer(PublisherServiceServicer):
         resolve: ResolvePostJob,
         retry: RetryPostJob,
         update_destination: UpdateDestination,
+        validate: ValidateContent,
         watch: WatchPostJobs,
         withdraw: WithdrawContent,
+        channels: Sequence[tuple[str, str, Mapping[str, ChannelRules]]],
     ) -> None:
+        """`channels` are the providers, each with its proof and its channels' rules."""
         self._cancel = cancel
         self._list_destinations = list_destinations
         self._explain = explain
+        self._inspect_media = inspect_media
         self._list_holds = list_holds
         self._publish_now = publish_now
         self._put_hold = put_hold
         self._read = read
         self._release_hold = release_hold
         self._update_destination = update_destination
+        self._validate = validate
+        self._channels = channels
         self._watch = watch
         self._withdraw = withdraw
         self._resolve = resolve
@@ -208,18 +227,43 @@ class PublisherServicer(PublisherServiceServicer):
         call = mutation(request, publisher_service_pb2.UpdateDestinationResponse, response)
         return await self._update_destination(call, destinations.destination_change_from(request))
 
+    async def ListChannels(
+        self, request: publisher_service_pb2.ListChannelsRequest, context: Context
+    ) -> publisher_service_pb2.ListChannelsResponse:
+        wanted = [each for each in self._channels if request.provider in {"", each[0]}]
+        return channel_rules.list_channels_response(wanted)
+
+    async def ValidateContent(
+        self, request: publisher_service_pb2.ValidateContentRequest, context: Context
+    ) -> publisher_service_pb2.ValidateContentResponse:
+        targets = channel_rules.targets_from(request.targets)
+        found = await self._validate(request.organization_id, contents.content_of(request.content), targets)
+        return channel_rules.validate_content_response(found)
+
+    async def InspectMedia(
+        self, request: publisher_service_pb2.InspectMediaRequest, context: Context
+    ) -> publisher_service_pb2.InspectMediaResponse:
+        found = await self._inspect_media(request.organization_id, request.urls, patience=_PATIENCE)
+        return inspections.inspect_media_response(request.urls, found)
+
 
 class SocialAccountServicer(SocialAccountServiceServicer):
     def __init__(
         self,
         *,
         connect: ConnectAccount,
+        start: StartConnect,
+        finish: FinishConnect,
+        refresh: RefreshCredentials,
         disconnect: DisconnectAccount,
         read: ReadAccounts,
         activity: ReadActivity,
         update: UpdateAccount,
     ) -> None:
         self._connect = connect
+        self._start = start
+        self._finish = finish
+        self._refresh = refresh
         self._disconnect = disconnect
         self._read = read
         self._activity = activity
@@ -230,6 +274,25 @@ class SocialAccountServicer(SocialAccountServiceServicer):
     ) -> social_account_service_pb2.ConnectAccountResponse:
         call = mutation(request, social_account_service_pb2.ConnectAccountResponse, accounts.connect_account_response)
         return await self._connect(call, accounts.connection_from(request))
+
+    async def StartConnect(
+        self, request: social_account_service_pb2.StartConnectRequest, context: Context
+    ) -> social_account_service_pb2.StartConnectResponse:
+        call = mutation(request, social_account_service_pb2.StartConnectResponse, connecting.start_connect_response)
+        return await self._start(call, connecting.wanted_session_from(request))
+
+    async def FinishConnect(
+        self, request: social_account_service_pb2.FinishConnectRequest, context: Context
+    ) -> social_account_service_pb2.FinishConnectResponse:
+        call = mutation(request, social_account_service_pb2.FinishConnectResponse, connecting.finish_connect_response)
+        return await self._finish(call, connecting.return_from(request))
+
+    async def RefreshCredentials(
+        self, request: social_account_service_pb2.RefreshCredentialsRequest, context: Context
+    ) -> social_account_service_pb2.RefreshCredentialsResponse:
+        response = connecting.refresh_credentials_response
+        call = mutation(request, social_account_service_pb2.RefreshCredentialsResponse, response)
+        return await self._refresh(call, request.social_account_id)
 
     async def UpdateAccount(
         self, request: social_account_service_pb2.UpdateAccountRequest, context: Context

@@ -1,17 +1,25 @@
 """Social accounts: the calls of SocialAccountService, and the events about them."""
 
+import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Literal
+
+from google.protobuf.message import Message
 
 import channels
 from postflow.publisher.v1 import publisher_events_pb2, social_account_pb2
 from postflow.publisher.v1 import social_account_service_pb2 as pb
 from publisher_service.domain.account import AccountChange, AccountState, Connection, Disconnection, SocialAccount
+from publisher_service.domain.credentials import Credentials
+from publisher_service.domain.refresh import CredentialsState, Lifetime
 from publisher_service.wire.posts import ACTIONS
 from servicekit.faults import InvalidField
 from servicekit.pg.outbox import Announcement
-from servicekit.timestamps import timestamp
+from servicekit.timestamps import moment, timestamp
 from topology import events_subject
 
+_SETTING = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _STATES: dict[str, social_account_pb2.SocialAccountState] = {
     AccountState.CONNECTED: social_account_pb2.SOCIAL_ACCOUNT_STATE_CONNECTED,
     AccountState.DISCONNECTED: social_account_pb2.SOCIAL_ACCOUNT_STATE_DISCONNECTED,
@@ -20,20 +28,47 @@ _STATES: dict[str, social_account_pb2.SocialAccountState] = {
 
 def connection_from(request: pb.ConnectAccountRequest) -> Connection:
     """Translates a request. Raises InvalidField for a name or token that no HTTP request can carry."""
-    name, token = request.external_account_id, request.credentials.access_token
+    name = request.external_account_id
     if not name.isprintable() or name.strip(".") == "":
         raise InvalidField("external_account_id", "must be printable, and more than dots")
-    if not (token.isascii() and token.isprintable() and token.strip()):
-        raise InvalidField("credentials.access_token", "must be printable ASCII")
     return Connection(
         organization_id=request.organization_id,
         account_id=request.social_account_id,
         provider=request.provider,
         external_account_id=name,
         display_name=request.display_name,
-        channels=_normalised(request.channels),
-        access_token=token,
+        channels=normalised_channels(request.channels),
+        credentials=_credentials_from(request.credentials),
+        lifetime=Lifetime(
+            expire_time=_moment(request.credentials, "expire_time"),
+            refresh_expire_time=_moment(request.credentials, "refresh_expire_time"),
+            scopes=tuple(dict.fromkeys(request.credentials.scopes)),
+        ),
+        settings=settings_from(request.settings),
     )
+
+
+def _credentials_from(message: pb.Credentials) -> Credentials:
+    secrets = {name: getattr(message, name) for name in ("access_token", "refresh_token", "user_token")}
+    for name, secret in secrets.items():
+        is_needed = name == "access_token"
+        if (secret or is_needed) and not (secret.isascii() and secret.isprintable() and secret.strip()):
+            raise InvalidField(f"credentials.{name}", "must be printable ASCII")
+    return Credentials(**secrets)
+
+
+def _moment(message: pb.Credentials, name: Literal["expire_time", "refresh_expire_time"]) -> datetime | None:
+    return moment(getattr(message, name)) if message.HasField(name) else None
+
+
+def settings_from(settings: Mapping[str, str]) -> Mapping[str, str]:
+    """Returns the settings of a request. Raises InvalidField for a name that no provider has, or an odd value."""
+    for name, value in settings.items():
+        if not _SETTING.fullmatch(name):
+            raise InvalidField("settings", "names have 1 to 64 of a-z, 0-9 and _, and begin with a letter")
+        if not value.isprintable():
+            raise InvalidField(f"settings.{name}", "must be printable")
+    return dict(settings)
 
 
 def account_states_from(numbers: Sequence[int]) -> tuple[AccountState, ...]:
@@ -46,7 +81,9 @@ def account_change_from(request: pb.UpdateAccountRequest) -> AccountChange:
         organization_id=request.organization_id,
         account_id=request.social_account_id,
         display_name=request.display_name if request.HasField("display_name") else None,
-        channels=_normalised(request.channels.channels, "channels.channels") if request.HasField("channels") else None,
+        channels=normalised_channels(request.channels.channels, "channels.channels")
+        if request.HasField("channels")
+        else None,
         daily_caps=_caps_from(request.daily_caps.daily_caps) if request.HasField("daily_caps") else None,
         allow_below_used=request.allow_below_used,
         etag=request.etag,
@@ -93,6 +130,21 @@ def social_account(account: SocialAccount) -> social_account_pb2.SocialAccount:
             social_account_pb2.DailyCap(action=ACTIONS[action], most=cap) for action, cap in account.daily_caps.items()
         ],
         etag=account.etag,
+        credentials_info=None if account.credentials is None else _credentials_info(account.credentials),
+        settings=account.settings,
+    )
+
+
+def _credentials_info(state: CredentialsState) -> social_account_pb2.CredentialsInfo:
+    return social_account_pb2.CredentialsInfo(
+        expire_time=timestamp(state.lifetime.expire_time),
+        refresh_expire_time=timestamp(state.lifetime.refresh_expire_time),
+        scopes=state.lifetime.scopes,
+        is_refreshable=state.can_refresh,
+        last_refresh_time=timestamp(state.last_refresh_time),
+        next_refresh_time=timestamp(state.refresh_time),
+        refresh_error=state.error,
+        generation=state.generation,
     )
 
 
@@ -110,10 +162,17 @@ def account_disconnected(account: SocialAccount, error_message: str) -> Announce
     return _about(account, message)
 
 
-def _about(
-    account: SocialAccount,
-    message: publisher_events_pb2.SocialAccountConnected | publisher_events_pb2.SocialAccountDisconnected,
-) -> Announcement:
+def account_expires_soon(account: SocialAccount, end: datetime | None) -> Announcement:
+    message = publisher_events_pb2.SocialAccountExpiresSoon(
+        organization_id=account.organization_id,
+        social_account=social_account(account),
+        expire_time=timestamp(end),
+        version=account.version,
+    )
+    return _about(account, message)
+
+
+def _about(account: SocialAccount, message: Message) -> Announcement:
     return Announcement(
         subject=events_subject("publisher", "social_account"),
         organization_id=account.organization_id,
@@ -134,7 +193,7 @@ def _caps_from(messages: Sequence[social_account_pb2.DailyCap]) -> Mapping[chann
     return {action: caps[number] for action, number in ACTIONS.items() if number in caps}
 
 
-def _normalised(names: Sequence[str], field: str = "channels") -> tuple[str, ...]:
+def normalised_channels(names: Sequence[str], field: str = "channels") -> tuple[str, ...]:
     normalised: list[str] = []
     for index, name in enumerate(names):
         try:

@@ -1,9 +1,13 @@
 """The content of a draft, as Drafts encodes it."""
 
+from collections.abc import Iterable
+
 from google.protobuf.message import DecodeError
 
+from channels.validation import MediaKind
 from postflow.drafts.v1 import draft_pb2
-from publisher_service.domain.content import Content
+from publisher_service.domain.content import Content, ContentMedia, FollowUp
+from publisher_service.domain.media import MediaFacts
 from publisher_service.wire.unreadable import UnreadableMessage
 
 
@@ -13,8 +17,47 @@ def content_from(encoded: bytes) -> Content:
         message = draft_pb2.DraftContent.FromString(encoded)
     except DecodeError:
         raise UnreadableMessage("the content of a draft cannot be read") from None
+    return content_of(message)
+
+
+def content_of(message: draft_pb2.DraftContent) -> Content:
     return Content(
         text=message.text,
         hashtags=tuple(message.hashtags),
         channel_texts={each.channel: each.text for each in message.channel_texts},
+        title=message.title,
+        link=message.link,
+        media=_media(message.media),
+        follow_ups=tuple(FollowUp(channel=each.channel, text=each.text) for each in message.follow_ups),
+        channel_media={each.channel: _media(each.media) for each in message.channel_media},
+    )
+
+
+_KINDS: dict[int, MediaKind] = {
+    draft_pb2.MEDIA_KIND_IMAGE: MediaKind.IMAGE,
+    draft_pb2.MEDIA_KIND_VIDEO: MediaKind.VIDEO,
+    draft_pb2.MEDIA_KIND_DOCUMENT: MediaKind.DOCUMENT,
+}
+
+
+def _media(messages: Iterable[draft_pb2.Media]) -> tuple[ContentMedia, ...]:
+    return tuple(
+        ContentMedia(url=each.url, alt_text=each.alt_text, sha256=each.facts.sha256, facts=_facts(each))
+        for each in messages
+    )
+
+
+def _facts(message: draft_pb2.Media) -> MediaFacts | None:
+    """Returns None for facts that are absent, or of a kind that only a newer release knows."""
+    facts = message.facts
+    if not message.HasField("facts") or facts.kind not in _KINDS:
+        return None
+    return MediaFacts(
+        kind=_KINDS[facts.kind],
+        content_type=facts.content_type,
+        size=facts.size,
+        sha256=facts.sha256,
+        width=facts.width,
+        height=facts.height,
+        duration=facts.duration.ToTimedelta() if facts.HasField("duration") else None,
     )

@@ -1,6 +1,7 @@
 """Events of Drafts and Queue, as Publisher reads them."""
 
 import hashlib
+from collections import Counter
 
 from postflow.bus.v1 import bus_pb2
 from postflow.drafts.v1 import drafts_events_pb2
@@ -15,7 +16,7 @@ from servicekit.timestamps import moment
 def saved_draft_from(message: drafts_events_pb2.DraftSaved) -> SavedDraft:
     if hashlib.sha256(message.content).hexdigest() != message.content_digest:
         raise UnreadableMessage("the content of a DraftSaved does not match its digest")
-    content_from(message.content)
+    content = content_from(message.content)
     return SavedDraft(
         organization_id=message.organization_id,
         draft_id=message.draft_id,
@@ -27,6 +28,7 @@ def saved_draft_from(message: drafts_events_pb2.DraftSaved) -> SavedDraft:
         targets=tuple(target_from(target) for target in message.targets),
         brand_id=message.brand_id,
         campaign_id=message.campaign_id,
+        follow_ups=Counter(each.channel for each in content.follow_ups),
     )
 
 

@@ -140,6 +140,10 @@ def _write(message: post_job_pb2.PostJob, job: PostJob) -> None:
     message.publish_now = job.is_sent_now
     message.brand_id = job.brand_id
     message.campaign_id = job.campaign_id
+    if job.part or job.parts:
+        message.part = job.part
+        message.parts = job.parts
+        message.follows = job.follows
     put(message.create_time, job.create_time)
     put(message.update_time, job.update_time)
     put(message.schedule_time, job.schedule_time)
@@ -161,6 +165,7 @@ def _published_target(job: PostJob) -> pb.PublishedTarget:
         version=job.version,
         schedule_time=timestamp(job.schedule_time),
         publish_time=timestamp(job.publish_time),
+        part=job.part,
     )
 
 

@@ -46,6 +46,9 @@ def announced_job(message: publisher_events_pb2.PostJobChanged) -> PostJob:
         error_message=seen.error_message,
         last_attempt_time=time("last_attempt_time"),
         target_month=seen.target_month,
+        part=seen.part,
+        parts=seen.parts,
+        follows=seen.follows,
         create_time=moment(seen.create_time),
         update_time=moment(seen.update_time),
     )

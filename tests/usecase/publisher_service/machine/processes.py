@@ -93,7 +93,7 @@ class Process(Replica):
 
     def token_in(self, credentials: bytes, account: str) -> int:
         token = self.vault.open(credentials, organization_id=ORG, account_id=account)
-        return int(token.rpartition("-")[2] or 0)
+        return int(token.access_token.rpartition("-")[2] or 0)
 
 
 class Processes:

@@ -1,11 +1,14 @@
 """A scripted provider of three classes, which remembers what is out."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from publisher_service.adapters.providers.adapter import Limits, Post, Proof
+from publisher_service.adapters.providers.sandbox_rules import SANDBOX_RULES
 from publisher_service.domain.claim import Claimed
+from publisher_service.domain.credentials import Credentials
 from publisher_service.domain.outcome import (
     Absent,
     Accepted,
@@ -21,7 +24,6 @@ from publisher_service.domain.outcome import (
     RateLimited,
     Rejected,
 )
-from tests.usecase.publisher_service.replica import CHANNELS
 
 PAUSE = timedelta(seconds=20)
 CLOSED = ("rate limited", "channel limited")
@@ -76,11 +78,11 @@ class ScriptedProvider:
     # as an adapter
 
     name = "sandbox"
-    channels = CHANNELS
+    rules = SANDBOX_RULES
     proof = Proof.KEYED
     limits = Limits(request_timeout=timedelta(seconds=5))
 
-    async def verify(self, external_account_id: str, access_token: str) -> None:
+    async def verify(self, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]) -> None:
         pass
 
     async def send(self, post: Post) -> Outcome:

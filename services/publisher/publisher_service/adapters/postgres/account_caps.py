@@ -76,6 +76,10 @@ _RESERVE_EARLIER = text("""
         select from reservation r
         where r.organization_id = a.organization_id and r.post_job_id = a.post_job_id and r.run = a.run
     )
+    -- Comments below a post count for nothing.
+    and (
+        select j.part from post_job j where j.organization_id = a.organization_id and j.id = a.post_job_id
+    ) = 0
     on conflict do nothing
 """)
 _WAKE = text("""

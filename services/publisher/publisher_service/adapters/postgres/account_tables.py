@@ -35,9 +35,17 @@ social_account = Table(
     Column("state_reason", Text, nullable=False, server_default=""),
     Column("error_message", Text, nullable=False, server_default=""),
     Column("disconnect_time", Timestamp),
+    # By name; never a secret.
+    Column("settings", JSONB, nullable=False, server_default=text("'{}'")),
     PrimaryKeyConstraint("organization_id", "id"),
 )
 Index("social_account_provider", social_account.c.provider)
+Index(
+    "social_account_external",
+    social_account.c.organization_id,
+    social_account.c.provider,
+    social_account.c.external_account_id,
+)
 
 account_gate = Table(
     "account_gate",

@@ -1,6 +1,7 @@
 """Social accounts and their sealed credentials."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,6 +9,7 @@ from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from publisher_service.adapters.postgres.account_caps import CAPS, caps_from, caps_of
+from publisher_service.adapters.postgres.credentials import CREDENTIALS, credentials_from, lock_credential
 from publisher_service.adapters.postgres.keys import Key, key_arrays
 from publisher_service.domain.account import AccountFilter, SocialAccount
 from servicekit.pg.session import Session, Statement
@@ -26,45 +28,62 @@ _COLUMNS = (
     "version",
     "create_time",
     "update_time",
+    "settings",
 )
 _ACCOUNT = ", ".join(_COLUMNS)
+_VALUES = ", ".join("cast(:settings as jsonb)" if name == "settings" else f":{name}" for name in _COLUMNS)
 # These never change.
 _FIXED = ("organization_id", "id", "provider", "create_time")
+_CHANGES = ", ".join(
+    f"{name} = cast(:{name} as jsonb)" if name == "settings" else f"{name} = :{name}"
+    for name in _COLUMNS
+    if name not in _FIXED
+)
 
 # Waits for a concurrent insert of the same account; the second one inserts nothing.
 _INSERT = text(f"""
     insert into social_account ({_ACCOUNT}, credentials)
-    values ({", ".join(f":{name}" for name in _COLUMNS)}, :credentials)
+    values ({_VALUES}, :credentials)
     on conflict (organization_id, id) do nothing
     returning id
 """)
-_GET = text(f"select {_ACCOUNT}, {CAPS} from social_account where organization_id = :organization_id and id = :id")
+_GET = text(f"""
+    select {_ACCOUNT}, {CAPS}, life.* from social_account {CREDENTIALS}
+    where organization_id = :organization_id and id = :id
+""")
 _LOCK = text(f"""
     select {_ACCOUNT} from social_account where organization_id = :organization_id and id = :id for update
 """)
 _PAGE = f"""
-    select {_ACCOUNT}, {CAPS.replace("{}", "{{}}")} from social_account
+    select {_ACCOUNT}, {CAPS.replace("{}", "{{}}")}, life.* from social_account {CREDENTIALS}
     where organization_id = :organization_id and id > :after {{conditions}} order by id limit :limit
 """
 _SAVE = text(f"""
-    update social_account set {", ".join(f"{name} = :{name}" for name in _COLUMNS if name not in _FIXED)}
+    update social_account set {_CHANGES}
     where organization_id = :organization_id and id = :id
 """)
 _SET_CREDENTIALS = text("""
     update social_account set credentials = :credentials where organization_id = :organization_id and id = :id
 """)
 _CREDENTIALS = text("""
-    select provider, external_account_id, credentials from social_account
+    select provider, external_account_id, cast(settings as text) as settings, credentials from social_account
     where organization_id = :organization_id and id = :id
 """)
 
 _IS_CONNECTED_WITH = Statement("""
-    select g.connected and s.credentials = cast(:credentials as bytea)
+    select g.connected and (
+        s.credentials = cast(:credentials as bytea)
+        or exists (
+            select from credential c
+            where c.organization_id = g.organization_id and c.social_account_id = g.social_account_id
+                and c.replaced_digest = sha256(cast(:credentials as bytea))
+        )
+    )
     from account_gate g
     join social_account s on s.organization_id = g.organization_id and s.id = g.social_account_id
     where g.organization_id = :organization_id and g.social_account_id = :id
 """)
-_PROVIDERS = text("""
+_PROVIDERS = Statement("""
     select s.organization_id, s.id, s.provider
     from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as wanted (organization_id, id)
     join social_account s on s.organization_id = wanted.organization_id and s.id = wanted.id
@@ -74,8 +93,23 @@ _SEALED_PAGE = text("""
     where (organization_id, id) > (:organization_id, :id) order by organization_id, id limit :limit
 """)
 _RESEAL = text("""
-    update social_account set credentials = :sealed
-    where organization_id = :organization_id and id = :id and credentials = :credentials
+    with resealed as (
+        update social_account set credentials = :sealed
+        where organization_id = :organization_id and id = :id and credentials = :credentials
+        returning organization_id, id
+    )
+    update credential c set sealed_digest = sha256(:sealed), replaced_digest = sha256(:credentials)
+    from resealed r
+    where c.organization_id = r.organization_id and c.social_account_id = r.id
+        and c.sealed_digest = sha256(:credentials)
+""")
+# Of concurrent calls for one account at a provider, the second sees what the first has connected.
+_LOCK_EXTERNAL = text("select pg_advisory_xact_lock(hashtextextended(cast(:name as text), 0))")
+_CONNECTED_AS = text("""
+    select id from social_account
+    where organization_id = :organization_id and provider = :provider and external_account_id = :external_account_id
+        and id <> :id and state = 'CONNECTED'
+    order by id limit 1
 """)
 
 
@@ -103,8 +137,10 @@ async def lock_account(connection: AsyncConnection, organization_id: str, accoun
     row = (await connection.execute(_LOCK, {"organization_id": organization_id, "id": account_id})).one_or_none()
     if row is None:
         return None
-    # A separate statement: its snapshot is younger than the lock.
-    return replace(_account(row), daily_caps=await caps_of(connection, (organization_id, account_id)))
+    # Separate statements: their snapshots are younger than the lock.
+    caps = await caps_of(connection, (organization_id, account_id))
+    credentials = await lock_credential(connection, (organization_id, account_id))
+    return replace(_account(row), daily_caps=caps, credentials=credentials)
 
 
 async def list_accounts(
@@ -130,25 +166,48 @@ async def save_account(connection: AsyncConnection, account: SocialAccount, cred
         await connection.execute(_SET_CREDENTIALS, names)
 
 
-async def credentials_of(connection: AsyncConnection, organization_id: str, account_id: str) -> tuple[str, str, bytes]:
-    """Returns the provider, the account's name there, and the sealed credentials; all empty without the account."""
+async def credentials_of(
+    connection: AsyncConnection, organization_id: str, account_id: str
+) -> tuple[str, str, Mapping[str, str], bytes]:
+    """Returns provider, the account's name there, settings, and sealed credentials; all empty without the account."""
     names = {"organization_id": organization_id, "id": account_id}
     row = (await connection.execute(_CREDENTIALS, names)).one_or_none()
-    return ("", "", b"") if row is None else (row.provider, row.external_account_id, row.credentials)
+    return (
+        ("", "", {}, b"")
+        if row is None
+        else (row.provider, row.external_account_id, json.loads(row.settings), row.credentials)
+    )
 
 
 async def is_connected_with(session: Session, account: Key, credentials: bytes) -> bool:
-    """Returns whether the account may send, and with these credentials."""
+    """Returns whether the account may send, and with these credentials, or with those that a refresh made of them."""
     names = {"organization_id": account[0], "id": account[1], "credentials": credentials}
     return bool(await session.fetch_value(_IS_CONNECTED_WITH, names))
 
 
-async def providers_of(connection: AsyncConnection, wanted: Iterable[Key]) -> dict[Key, str]:
+async def connected_elsewhere(connection: AsyncConnection, account: SocialAccount) -> str | None:
+    """Returns the id under which the organization has connected the same account of the provider, if any other."""
+    names = {
+        "organization_id": account.organization_id,
+        "provider": account.provider,
+        "external_account_id": account.external_account_id,
+        "id": account.id,
+    }
+    found: str | None = (await connection.execute(_CONNECTED_AS, names)).scalar_one_or_none()
+    return found
+
+
+async def lock_external(connection: AsyncConnection, organization_id: str, provider: str, name: str) -> None:
+    """Has other calls wait that would connect the same account of the provider; before any other lock."""
+    await connection.execute(_LOCK_EXTERNAL, {"name": f"{organization_id}|{provider}|{name}"})
+
+
+async def providers_of(session: Session, wanted: Iterable[Key]) -> dict[Key, str]:
     """Returns the provider of each of the accounts that exists."""
     keys = key_arrays(wanted, "ids")
     if not keys["ids"]:
         return {}
-    return {(row.organization_id, row.id): row.provider for row in await connection.execute(_PROVIDERS, keys)}
+    return {(row[0], row[1]): row[2] for row in await session.fetch(_PROVIDERS, keys)}
 
 
 async def list_sealed(connection: AsyncConnection, *, after: Key, limit: int) -> list[Sealed]:
@@ -169,10 +228,13 @@ async def reseal(connection: AsyncConnection, account: Sealed, sealed: bytes) ->
 
 
 def _values(account: SocialAccount) -> dict[str, Any]:
-    return {name: getattr(account, name) for name in _COLUMNS} | {"channels": list(account.channels)}
+    values = {name: getattr(account, name) for name in _COLUMNS}
+    return values | {"channels": list(account.channels), "settings": json.dumps(dict(account.settings))}
 
 
 def _account(row: Row[Any]) -> SocialAccount:
     fields = row._asdict()
     caps = caps_from(fields.pop("daily_caps", ()))
-    return SocialAccount(**fields | {"channels": tuple(fields["channels"]), "daily_caps": caps})
+    credentials = credentials_from(fields)
+    own = {"channels": tuple(fields["channels"]), "settings": fields["settings"]}
+    return SocialAccount(**fields | own | {"daily_caps": caps, "credentials": credentials})

@@ -77,6 +77,13 @@ _OF_DESTINATION: Final = """
 """
 _HEALTH: Final = ("state_reason", "failures", "deactivate_time", "error_message")
 
+_BEFORE: Final = """
+    (select {column} from post_job b
+    where b.organization_id = t.organization_id and b.draft_id = t.draft_id
+        and b.social_account_id = t.social_account_id and b.channel = t.channel and b.destination = t.destination
+        and b.part = t.part - 1)
+"""
+
 _IS_PREPARED: Final = "s.provider = any(cast(:preparing as text[]))"
 # What was made of other bytes, or for another run, is never published.
 _OF_THESE_BYTES: Final = "(p.content_digest, p.run) = (b.content_digest, t.next_run)"
@@ -112,6 +119,23 @@ CHECKS: Final = (
             "error_reason": "job.error_reason",
             "error_message": "job.error_message",
         },
+    ),
+    # Nobody makes it due: an event that the part before is out does.
+    Check(
+        Verdict.PARENT_PENDING,
+        "t.part > 0 and t.follows = ''",
+        "PARENT",
+        {
+            "part": "case when t.part > 0 then t.part end",
+            "before_post_job_id": _BEFORE.format(column="b.id"),
+            "before_state": _BEFORE.format(column="b.state"),
+            "before_reason": _BEFORE.format(column="coalesce(nullif(b.state_reason, ''), b.error_reason)"),
+            "follows": "t.follows",
+            # What people call them depends on the channel: the explanation knows.
+            "name": "cast(null as text)",
+            "before": "cast(null as text)",
+        },
+        applies="t.part > 0",
     ),
     Check(
         Verdict.OPEN,

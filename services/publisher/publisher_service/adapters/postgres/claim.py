@@ -5,6 +5,7 @@ the batch; it waits for no lock (SKIP LOCKED), so it cannot deadlock; it decides
 and gate. It returns what it wrote, so nothing is computed a second time.
 """
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -13,7 +14,7 @@ from typing import Any, Final
 from publisher_service.adapters.postgres.checks import OPINION
 from publisher_service.adapters.postgres.looked_at import looked_at_arguments
 from publisher_service.adapters.postgres.marks import COUNT_UP, IN_SAFE_MODE, IS_OLDER, mark_arrays
-from publisher_service.domain.claim import Claimed, Command, Judged, Lane, Verdict
+from publisher_service.domain.claim import NO_SETTINGS, Claimed, Command, Judged, Lane, Verdict
 from publisher_service.domain.limits import DEFAULTS, LimitDefaults
 from publisher_service.domain.mark import Mark
 from publisher_service.domain.post_job import JobState, PostJob
@@ -37,7 +38,7 @@ _TAKEN = """
         c.known_job_version,
         j.organization_id, j.id, j.draft_id, j.social_account_id, j.channel, j.destination, j.state,
         j.state_reason, j.version, j.slot_sequence, j.slot_id, j.slot_revision, j.next_action_time, j.fence, j.in_doubt,
-        j.content_revision as sent_revision, j.withdrawn_below, j.create_time,
+        j.content_revision as sent_revision, j.withdrawn_below, j.create_time, j.part, j.parts, j.follows,
         -- The run has ended: the command begins the next one. What a job becomes is computed here and nowhere else.
         e.ended,
         case when e.ended then j.run + 1 else j.run end as next_run,
@@ -56,8 +57,9 @@ _TAKEN = """
         g.enabled, g.open_from, g.open_until,
         cast(g.closed_channels ->> j.channel as timestamptz) as closed_until,
         greatest(:now, c.schedule_time) as send_time, c.action,
-        c.action <> 'POST' or g.limited as is_limited,
-        c.action <> 'POST' or g.limited or g.post_spacing is not null as is_counted,
+        -- Comments below a post count for nothing.
+        c.action <> 'POST' or (g.limited and j.part = 0) as is_limited,
+        c.action <> 'POST' or ((g.limited or g.post_spacing is not null) and j.part = 0) as is_counted,
         case when c.action = 'POST' then g.last_post_time + g.post_spacing
             else g.last_outreach_time + cast(:outreach_spacing as interval) end as spaced_until
     from unnest(
@@ -149,8 +151,10 @@ _CLAIM = Statement(f"""
             t.command_not_after, t.wanted_revision, t.command_max_attempts, t.command_traceparent,
             t.organization_id, t.id, t.draft_id, t.social_account_id, t.version, t.next_action_time, t.fence,
             t.in_doubt, t.withdrawn_below, t.create_time, t.ended, t.next_run, t.spent, t.next_month, t.stands_in_line,
-            t.called_run, t.publish_now, t.over_cap, t.brand_id, t.campaign_id,
+            t.called_run, t.publish_now, t.over_cap, t.brand_id, t.campaign_id, t.parts, t.follows,
             b.revision, b.content, b.content_digest, s.provider, s.external_account_id, s.credentials,
+            -- Nearly all accounts have none.
+            nullif(cast(s.settings as text), '{{}}') as settings,
             p.handle, t.failures, t.open_from, u.day_end, t.closed_until, t.spaced_until, t.is_counted,
             t.is_limited and not u.is_reserved as reserves,
             case
@@ -277,8 +281,8 @@ _CLAIM = Statement(f"""
     select ordinal, verdict, w.is_lined,
         case when verdict = 'CLAIMED' or w.is_lined then next_version else version end as version, next_action_time,
         next_run, next_attempt, next_fence, next_key, next_month, in_doubt, revision, withdrawn_below, create_time,
-        called_run, publish_now, over_cap, brand_id, campaign_id, lease_end, provider, external_account_id, credentials,
-        content, content_digest, handle, failures, is_counted, reserves,
+        called_run, publish_now, over_cap, brand_id, campaign_id, parts, follows, lease_end, provider,
+        external_account_id, credentials, settings, content, content_digest, handle, failures, is_counted, reserves,
         case verdict
             when 'SEND_WINDOW' then open_from when 'DAILY_CAP' then day_end
             when 'PROVIDER_QUOTA' then closed_until when 'SPACING' then spaced_until
@@ -339,11 +343,30 @@ def _claimed(
     now: datetime,
     is_limited: bool,
 ) -> Claimed:
-    """Returns the attempt with its job as it is stored: what the statement has computed, and what it took over."""
-    run, number, fence, key, month, in_doubt, revision, withdrawn_below, create_time, *more = attempt
-    called_run, publish_now, over_cap, brand_id, campaign_id, lease_end, *send = more
-    provider, external_account_id, credentials, content, content_digest, handle, failures = send
-    job = PostJob(
+    """Returns the attempt with what it is to send: what the statement has computed, and what it took over."""
+    run, number, fence, key, *stored = attempt[:-8]
+    provider, external_account_id, credentials, settings, content, content_digest, handle, failures = attempt[-8:]
+    return Claimed(
+        job=_sending([run, number, fence, *stored], version, command, now),
+        provider=provider,
+        external_account_id=external_account_id,
+        credentials=credentials,
+        settings=NO_SETTINGS if settings is None else json.loads(settings),
+        content=content,
+        content_digest=content_digest,
+        idempotency_key=key,
+        lease=leases[provider],
+        is_limited=is_limited,
+        handle=handle or "",
+        failures=failures,
+    )
+
+
+def _sending(attempt: list[Any], version: int, command: Command, now: datetime) -> PostJob:
+    """Returns the job as the claim has stored it."""
+    run, number, fence, month, in_doubt, revision, withdrawn_below, create_time, *more = attempt
+    called_run, publish_now, over_cap, brand_id, campaign_id, parts, follows, lease_end = more
+    return PostJob(
         organization_id=command.organization_id,
         id=command.post_job_id,
         draft_id=command.draft_id,
@@ -374,17 +397,7 @@ def _claimed(
         called_run=called_run,
         publish_now=publish_now,
         over_cap=over_cap,
-    )
-    return Claimed(
-        job=job,
-        provider=provider,
-        external_account_id=external_account_id,
-        credentials=credentials,
-        content=content,
-        content_digest=content_digest,
-        idempotency_key=key,
-        lease=leases[provider],
-        is_limited=is_limited,
-        handle=handle or "",
-        failures=failures,
+        part=command.part,
+        parts=parts,
+        follows=follows,
     )

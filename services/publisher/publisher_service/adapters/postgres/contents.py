@@ -69,6 +69,15 @@ _SET_IDS = text("""
 """)
 
 
+# Without the version, as of one that is being sent: what is announced of it next has the number.
+_SET_PARTS = text("""
+    update post_job j set parts = new.parts
+    from unnest(cast(:organization_ids as text[]), cast(:ids as text[]), cast(:parts as integer[]))
+        as new (organization_id, id, parts)
+    where j.organization_id = new.organization_id and j.id = new.id and j.parts <> new.parts
+""")
+
+
 class KnownContent(NamedTuple):
     """The content of a draft as it is known; all zero before Drafts has announced it."""
 
@@ -145,6 +154,17 @@ async def set_ids_of_jobs(connection: AsyncConnection, drafts: Sequence[SavedDra
                 "campaign_ids": [each.campaign_id for each in drafts],
             },
         )
+
+
+async def set_parts_of_jobs(connection: AsyncConnection, parts: Mapping[Key, int]) -> None:
+    """Writes how many follow-ups come after these jobs, which this transaction has locked."""
+    if parts:
+        names = {
+            "organization_ids": [organization_id for organization_id, _ in parts],
+            "ids": [job_id for _, job_id in parts],
+            "parts": list(parts.values()),
+        }
+        await connection.execute(_SET_PARTS, names)
 
 
 async def withdraw_below(connection: AsyncConnection, organization_id: str, draft_id: str, below: int) -> None:

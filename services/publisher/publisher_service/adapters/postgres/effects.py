@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from channels import Action
 from publisher_service.adapters.postgres.limits import Send, give_back, lock_gates_of, note_sends, reserve_sends
 from publisher_service.domain.activity import MAY_HAVE_EFFECT, ActivityOutcome, outcome_of
-from publisher_service.domain.limits import action_of_job
+from publisher_service.domain.limits import action_of_job, counts_for_limits
 from publisher_service.domain.post_job import PostJob
 from publisher_service.domain.settlement import AttemptState, Settlement
 
@@ -69,6 +69,7 @@ async def record_effects(connection: AsyncConnection, ends: Sequence[End], *, no
         if (outcome := outcome_of(end.before, end.after, end.settlement.error_reason)) is not None
     ]
     await _log(connection, logged, now)
+    ends = [end for end in ends if counts_for_limits(end.settlement.job)]
     await give_back(connection, [end.send for end in ends if _had(end) and not _has(end)], now=now)
     # Proof that contradicts what was proven before: it is out after all, and was so since it began.
     found = [end.send for end in ends if _has(end) and not _had(end)]
@@ -80,6 +81,7 @@ async def record_effects(connection: AsyncConnection, ends: Sequence[End], *, no
 
 async def settle_effects(connection: AsyncConnection, settled: Sequence[Settlement], *, now: datetime) -> None:
     """Does the same for answers to attempts that a limit counts; their log is written with the settlement."""
+    settled = [each for each in settled if counts_for_limits(each.job)]
     if settled:
         ends = [End(settlement=each, before=AttemptState.SENDING, run=each.job.run, start_time=now) for each in settled]
         await give_back(connection, [end.send for end in ends if not _has(end)], now=now)
@@ -102,6 +104,7 @@ async def count_lost(connection: AsyncConnection, jobs: Sequence[PostJob], *, no
             time=job.last_attempt_time or now,
         )
         for job in jobs
+        if counts_for_limits(job)
     ]
     if sends:
         await lock_gates_of(connection, sends)

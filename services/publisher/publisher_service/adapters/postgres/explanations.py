@@ -38,7 +38,13 @@ _FIRST: Final = (
 )
 # No claim is tried before these pass. They come behind the checks that say that the run is over or out.
 _BEFORE: Final = (
-    Check(Beside.NO_TIME, "job.schedule_time is null or job.not_after is null", "TIME"),
+    # The time of a follow-up comes with what it follows.
+    Check(
+        Beside.NO_TIME,
+        "(job.schedule_time is null or job.not_after is null) and (job.part = 0 or job.follows <> '')",
+        "TIME",
+        applies="job.part = 0 or job.follows <> ''",
+    ),
     Check(
         Beside.NOT_DUE,
         "job.schedule_time > :now",

@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from publisher_service.adapters.postgres.follow_ups_due import note_due
 from publisher_service.adapters.postgres.gates import add_gates
 from publisher_service.adapters.postgres.keys import Key, key_arrays
 from publisher_service.domain.post_job import ENDED_RUN, JobFilter, JobState, PostJob, Target, reason_from, state_from
@@ -55,14 +56,17 @@ _COLUMNS = {
     "called_run": "integer",
     "publish_now": "boolean",
     "over_cap": "boolean",
+    "part": "integer",
+    "parts": "integer",
+    "follows": "text",
 }
 
 # A target has three columns, each other column is a field of the job.
 _FIELDS = tuple(_COLUMNS)[3:]
 # The identity of a job never changes.
-_FIXED = ("organization_id", "id", "draft_id", "social_account_id", "channel", "destination", "create_time")
+_FIXED = ("organization_id", "id", "draft_id", "social_account_id", "channel", "destination", "part", "create_time")
 # These follow the draft, by statements of their own, in `contents`.
-_OF_DRAFT = ("withdrawn_below", "brand_id", "campaign_id")
+_OF_DRAFT = ("withdrawn_below", "brand_id", "campaign_id", "parts")
 
 _MUTABLE = tuple(name for name in _COLUMNS if name not in (*_FIXED, *_OF_DRAFT))
 
@@ -167,6 +171,8 @@ _JOB_OF_CHANNELS = text("""
         select id, channel from post_job
         where organization_id = :organization_id and social_account_id = :account_id and list_state = wanted_state
             and list_state <> '' and channel = any(cast(:channels as text[]))
+            -- A follow-up that is not due, and may never be, needs no more than its post.
+            and (part = 0 or follows <> '')
         limit 1
     ) as found
     limit 1
@@ -195,11 +201,22 @@ _JOBS_OF_STATES = f"""
     order by create_time desc, id desc limit :limit
 """
 
-# A draft has few jobs. Materialized, or the planner may walk an index in the wanted order to find them.
+# A draft has few jobs. Materialized, or the planner may walk an index in the wanted order to find them. Each post comes
+# with its follow-ups, of which some may be younger; no job ever goes away, so a page begins behind the last one of the
+# page before.
 _JOBS_OF_DRAFT = f"""
-    with jobs as materialized (select {SHOWN_JOB} from post_job where {{conditions}})
-    select {JOB_COLUMNS} from jobs where cast(:every as boolean) or state = any(cast(:states as text[]))
-    order by create_time desc, id desc limit :limit
+    with jobs as materialized (select {SHOWN_JOB} from post_job where {{conditions}}),
+    placed as materialized (
+        select jobs.*, row_number() over (order by post_time desc, post_id desc, part) as place
+        from (
+            select jobs.*, first_value(create_time) over target as post_time, first_value(id) over target as post_id
+            from jobs window target as (partition by social_account_id, channel, destination order by part)
+        ) as jobs
+    )
+    select {JOB_COLUMNS} from placed
+    where (cast(:every as boolean) or state = any(cast(:states as text[])))
+        and place > coalesce((select place from placed where id = cast(:after as text)), 0)
+    order by place limit :limit
 """
 
 
@@ -217,9 +234,11 @@ async def known_jobs(connection: AsyncConnection, jobs: Iterable[Key]) -> set[Ke
 
 
 async def save_jobs(connection: AsyncConnection, jobs: Sequence[PostJob]) -> None:
-    """Writes jobs that this transaction has locked."""
+    """Writes jobs that this transaction has locked, and notes the next parts of those that are out."""
     if jobs:
         await connection.execute(_SAVE_JOBS, _job_arrays(jobs))
+        if out := [job for job in jobs if job.state is JobState.PUBLISHED]:
+            await note_due(connection, [job.key for job in out], now=out[0].update_time)
 
 
 async def lock_jobs(connection: AsyncConnection, jobs: Iterable[Key]) -> list[PostJob]:
@@ -268,7 +287,10 @@ async def find_job_of_channels(
 async def list_jobs(
     connection: AsyncConnection, wanted: JobFilter, *, before: tuple[datetime, str] | None, limit: int
 ) -> list[PostJob]:
-    """Lists jobs, newest first, behind the (create_time, id) that ended the page before."""
+    """Lists jobs, newest first, behind the (create_time, id) that ended the page before.
+
+    Those of a draft come by target, each post with its follow-ups.
+    """
     conditions, names = ["organization_id = :organization_id"], {"organization_id": wanted.organization_id}
     if wanted.social_account_id:
         conditions.append("social_account_id = :social_account_id")
@@ -276,15 +298,15 @@ async def list_jobs(
     gates = " and ".join(conditions)
     states = frozenset(wanted.states or JobState)
     more: dict[str, object] = {"states": sorted(states), "limit": limit}
-    if before:
-        conditions.append("(create_time, id) < (:create_time, :id)")
-        more |= {"create_time": before[0], "id": before[1]}
     if wanted.draft_id:
         conditions.append("draft_id = :draft_id")
         # Includes jobs in a state that only a newer release knows.
-        more |= {"draft_id": wanted.draft_id, "every": not wanted.states}
+        more |= {"draft_id": wanted.draft_id, "every": not wanted.states, "after": before[1] if before else ""}
         form = _JOBS_OF_DRAFT
     else:
+        if before:
+            conditions.append("(create_time, id) < (:create_time, :id)")
+            more |= {"create_time": before[0], "id": before[1]}
         only_sending = JobState.SENDING in states and JobState.SCHEDULED not in states
         more |= {"list_states": sorted(states - {JobState.SENDING}), "only_sending": only_sending}
         form = _JOBS_OF_STATES

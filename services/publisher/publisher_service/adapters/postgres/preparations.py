@@ -3,6 +3,7 @@
 A job has at most one. Whether its handle may be published is decided by the claim, which compares the bytes.
 """
 
+import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import fields
 from datetime import datetime
@@ -91,7 +92,8 @@ _EXTEND = text("""
 """)
 
 _SOURCE = text("""
-    select j.channel, j.destination, j.run, s.provider, s.external_account_id, s.credentials,
+    select j.channel, j.destination, j.part, j.follows, j.run, s.provider, s.external_account_id, s.credentials,
+        cast(s.settings as text) as settings,
         s.state = 'CONNECTED' as connected,
         b.content, b.content_digest, b.revision,
         j.state in ('SENDING', 'UNKNOWN') as is_open,
@@ -201,7 +203,8 @@ async def extend_lease(connection: AsyncConnection, taken: Preparation, *, lease
 async def source_of(connection: AsyncConnection, taken: Preparation) -> Source:
     """Returns what is to be prepared: the bytes that a claim would send now."""
     names = {"organization_id": taken.organization_id, "id": taken.post_job_id}
-    return Source(**(await connection.execute(_SOURCE, names)).one()._asdict())
+    fields = (await connection.execute(_SOURCE, names)).one()._asdict()
+    return Source(**fields | {"settings": json.loads(fields["settings"])})
 
 
 async def save_preparation(connection: AsyncConnection, preparation: Preparation) -> bool:

@@ -3,10 +3,13 @@
 from collections.abc import Mapping
 from datetime import datetime
 
+from publisher_service.adapters.postgres.credentials import IS_ONE_DUE as IS_ONE_CREDENTIAL_DUE
 from publisher_service.adapters.postgres.destinations import IS_ONE_RELEASING
+from publisher_service.adapters.postgres.follow_ups import IS_ONE_DUE
 from publisher_service.adapters.postgres.freeing import IS_ONE_TO_FREE
 from publisher_service.adapters.postgres.holds import IS_ONE_OVER
 from publisher_service.adapters.postgres.marks import IN_SAFE_MODE
+from publisher_service.adapters.postgres.notification_lines import IS_MAIL_DUE, IS_WEBHOOK_DUE
 from publisher_service.adapters.postgres.parking import IS_ONE_PARKED
 from publisher_service.adapters.postgres.preparations import IS_ONE_TO_PREPARE
 from publisher_service.adapters.postgres.provider_quotas import IS_ONE_CLOSED
@@ -23,6 +26,10 @@ _CONDITIONS: Mapping[Work, str] = {
     Work.FOLLOW_QUOTAS: IS_ONE_CLOSED,
     Work.PREPARE_POSTS: IS_ONE_TO_PREPARE,
     Work.RECONCILE: IN_SAFE_MODE,
+    Work.REFRESH_CREDENTIALS: IS_ONE_CREDENTIAL_DUE,
+    Work.SEND_MAILS: IS_MAIL_DUE,
+    Work.CALL_WEBHOOKS: IS_WEBHOOK_DUE,
+    Work.FOLLOW_UPS: IS_ONE_DUE,
 }
 _FIND = Statement(f"select {', '.join(_CONDITIONS.values())}")
 

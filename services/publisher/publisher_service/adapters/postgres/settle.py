@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from publisher_service.adapters.postgres.destinations import DEACTIVATED, record_signs
+from publisher_service.adapters.postgres.follow_ups_due import NOTE_SETTLED
 from publisher_service.domain.destination import MOST_FAILURES, Deactivation
 from publisher_service.domain.limits import action_of_job
 from publisher_service.domain.settlement import Settlement
@@ -40,7 +41,7 @@ _SETTLE = Statement(f"""
         -- Only what is read below: each further column would be copied for every row.
         returning r.organization_id, r.id, r.fence, j.social_account_id, r.external_id, r.error_reason,
             r.error_message, r.end_time, r.attempt_state, r.activity_id, r.outcome, r.pause_until, r.action, j.run,
-            r.failures,
+            r.failures, j.parts,
             r.sign, case when r.sign is not null then j.channel end as channel,
             case when r.sign is not null then j.destination end as destination
     ),
@@ -77,6 +78,10 @@ _SETTLE = Statement(f"""
         insert into activity (organization_id, social_account_id, id, post_job_id, action, outcome, create_time, run)
         select organization_id, social_account_id, activity_id, id, action, outcome, end_time, run from settled
         where outcome <> ''
+    ),
+    -- Nothing for posts without follow-ups, as nearly all are.
+    followed as (
+        {NOTE_SETTLED}
     ),
     -- Nothing for posts to the feed of an account, as nearly all are.
     reached as (

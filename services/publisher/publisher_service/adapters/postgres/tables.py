@@ -18,15 +18,28 @@ from sqlalchemy import (
 
 from publisher_service.adapters.postgres import (
     account_tables,
+    credential_tables,
     destination_tables,
     limit_tables,
+    media_tables,
+    notification_tables,
     preparation_tables,
     safe_mode_tables,
 )
 from publisher_service.adapters.postgres.schema import count_column, metadata, number_column, text_column
 from servicekit.pg.tables import Timestamp
 
-__all__ = ["account_tables", "destination_tables", "limit_tables", "metadata", "preparation_tables", "safe_mode_tables"]
+__all__ = [
+    "account_tables",
+    "credential_tables",
+    "destination_tables",
+    "limit_tables",
+    "media_tables",
+    "metadata",
+    "notification_tables",
+    "preparation_tables",
+    "safe_mode_tables",
+]
 
 content = Table(
     "content",
@@ -105,9 +118,13 @@ post_job = Table(
     Column("parked_on", Text, nullable=False, server_default=""),
     # While it waits for a limit: the earliest time at which that may let it go.
     Column("expected_time", Timestamp),
+    # 0 for the post, n for its n-th follow-up; how many come after it; and what it follows at the provider.
+    Column("part", Integer, nullable=False, server_default=text("0")),
+    Column("parts", Integer, nullable=False, server_default=text("0")),
+    Column("follows", Text, nullable=False, server_default=""),
     PrimaryKeyConstraint("organization_id", "id"),
     UniqueConstraint(
-        "organization_id", "draft_id", "social_account_id", "channel", "destination", name="post_job_target"
+        "organization_id", "draft_id", "social_account_id", "channel", "destination", "part", name="post_job_target"
     ),
 )
 Index("post_job_due", post_job.c.next_action_time, postgresql_where=text("next_action_time is not null"))
@@ -200,6 +217,19 @@ Index(
     post_job.c.id,
     postgresql_where=text("state_reason = 'DESTINATION_INACTIVE'"),
 )
+
+# Jobs whose next part is to be looked at: they are out.
+follow_up_due = Table(
+    "follow_up_due",
+    metadata,
+    text_column("organization_id"),
+    text_column("post_job_id"),
+    Column("next_time", Timestamp, nullable=False),
+    PrimaryKeyConstraint("organization_id", "post_job_id"),
+)
+# Partial, so that it is for the search alone, and the walk over organizations has the other one.
+Index("follow_up_due_next", follow_up_due.c.next_time, postgresql_where=text("organization_id <> ''"))
+Index("follow_up_due_turn", follow_up_due.c.organization_id, follow_up_due.c.next_time)
 
 # A row per claim, until all its jobs are settled.
 open_claim = Table(
