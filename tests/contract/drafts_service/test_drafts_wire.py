@@ -8,13 +8,13 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drafts_service import wire
 from drafts_service.domain.account import Account, AccountState
-from drafts_service.domain.content import ChannelText, Content
+from drafts_service.domain.content import ChannelMedia, ChannelText, Content, FollowUp, Media
 from drafts_service.domain.draft import Draft, DraftView, Placement, approved
 from drafts_service.domain.post_job import DraftState, FoldedState, JobState, PostJobEvent
 from drafts_service.domain.slot_refusal import RefusedSlot, SlotRefusal
 from drafts_service.domain.target import Target
+from drafts_service.wire import contents, drafts, events, targets
 from postflow.bus.v1.bus_pb2 import Event
 from postflow.drafts.v1 import draft_pb2
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
@@ -27,13 +27,19 @@ NOW = datetime(2026, 3, 2, 9, 0, 0, 123456, tzinfo=UTC)
 
 texts = st.text(min_size=1, max_size=30)
 channel_texts = st.builds(ChannelText, channel=texts, text=texts)
-contents = st.builds(
+media = st.lists(st.builds(Media, url=texts, alt_text=texts), max_size=4).map(tuple)
+any_content = st.builds(
     Content,
     text=texts,
     hashtags=st.lists(texts, max_size=4).map(tuple),
     channel_texts=st.lists(channel_texts, max_size=4).map(tuple),
+    title=texts,
+    link=texts,
+    media=media,
+    channel_media=st.lists(st.builds(ChannelMedia, channel=texts, media=media), max_size=3).map(tuple),
+    follow_ups=st.lists(st.builds(FollowUp, channel=texts, text=texts), max_size=4).map(tuple),
 )
-targets = st.lists(
+any_targets = st.lists(
     st.builds(Target, social_account_id=texts, channel=texts, destination=st.text(max_size=10)), min_size=1, max_size=5
 ).map(tuple)
 
@@ -53,26 +59,26 @@ CONNECTED = bytes.fromhex(
 )
 
 
-@given(contents, targets)
-def test_a_draft_survives_the_wire(content: Content, targets: tuple[Target, ...]) -> None:
-    body = wire.encoded_body(content)
-    assert wire.decoded_body(body) == content
-    draft = Draft(organization_id="org", id="draft", body=body, targets=targets, create_time=NOW, update_time=NOW)
-    shown = wire.draft_message(DraftView(draft=approved(draft, approver="ann", now=NOW), jobs=[]))
-    assert wire.content(shown.content) == content
-    assert wire.targets(shown.targets) == targets
+@given(any_content, any_targets)
+def test_a_draft_survives_the_wire(content: Content, addressed: tuple[Target, ...]) -> None:
+    body = contents.encoded_body(content)
+    assert contents.decoded_body(body) == content
+    draft = Draft(organization_id="org", id="draft", body=body, targets=addressed, create_time=NOW, update_time=NOW)
+    shown = drafts.draft_message(DraftView(draft=approved(draft, approver="ann", now=NOW), jobs=[]))
+    assert contents.content(shown.content) == content
+    assert targets.targets(shown.targets) == addressed
     assert (shown.approved, shown.approver, shown.approve_time.ToDatetime(UTC)) == (True, "ann", NOW)
 
 
-@given(contents, targets)
-def test_an_announcement_carries_the_content_of_its_digest(content: Content, targets: tuple[Target, ...]) -> None:
-    body = wire.encoded_body(content)
-    draft = Draft(organization_id="org", id="draft", body=body, targets=targets, create_time=NOW, update_time=NOW)
-    announcement = wire.draft_saved(draft)
+@given(any_content, any_targets)
+def test_an_announcement_carries_the_content_of_its_digest(content: Content, addressed: tuple[Target, ...]) -> None:
+    body = contents.encoded_body(content)
+    draft = Draft(organization_id="org", id="draft", body=body, targets=addressed, create_time=NOW, update_time=NOW)
+    announcement = events.draft_saved(draft)
     saved = DraftSaved.FromString(announcement.message.SerializeToString())
     assert sha256(saved.content).hexdigest() == saved.content_digest
-    assert wire.content(draft_pb2.DraftContent.FromString(saved.content)) == content
-    assert wire.targets(saved.targets) == targets
+    assert contents.content(draft_pb2.DraftContent.FromString(saved.content)) == content
+    assert targets.targets(saved.targets) == addressed
     assert (announcement.subject, announcement.aggregate_id) == ("events.drafts.draft", "draft")
 
 
@@ -81,13 +87,13 @@ def test_every_state_of_a_draft_can_be_shown(state: DraftState) -> None:
     draft = Draft(
         organization_id="org",
         id="draft",
-        body=wire.encoded_body(Content(text="text")),
+        body=contents.encoded_body(Content(text="text")),
         targets=(Target(social_account_id="a", channel="facebook"),),
         create_time=NOW,
         update_time=NOW,
         folded=FoldedState(state=state),
     )
-    shown = draft_pb2.DraftState.Name(wire.draft_message(DraftView(draft=draft, jobs=[])).state)
+    shown = draft_pb2.DraftState.Name(drafts.draft_message(DraftView(draft=draft, jobs=[])).state)
     assert shown == f"DRAFT_STATE_{state}"
 
 
@@ -95,7 +101,7 @@ def test_every_state_of_a_draft_can_be_shown(state: DraftState) -> None:
 def test_every_state_of_a_post_job_is_understood(number: PostJobState) -> None:
     changed = PostJobChanged.FromString(CHANGED)
     changed.post_job.state = number
-    event = wire.post_job_event(Event(organization_id="org"), changed)
+    event = events.post_job_event(Event(organization_id="org"), changed)
     assert PostJobState.Name(number) == f"POST_JOB_STATE_{event.state}"
 
 
@@ -105,13 +111,13 @@ def test_an_incomplete_event_is_refused(damage: str) -> None:
     message = changed.post_job if damage.startswith("post_job.") else changed
     message.ClearField(damage.removeprefix("post_job."))
     with pytest.raises(InvalidRequest):
-        wire.post_job_event(Event(organization_id="org"), changed)
+        events.post_job_event(Event(organization_id="org"), changed)
 
 
 def test_an_event_of_an_unknown_kind_counts_by_its_state() -> None:
     changed = PostJobChanged.FromString(CHANGED)
     changed.kind = 99  # type: ignore[assignment]
-    event = wire.post_job_event(Event(organization_id="org"), changed)
+    event = events.post_job_event(Event(organization_id="org"), changed)
     assert (event.kind, event.state) == ("99", JobState.PUBLISHED)
 
 
@@ -120,24 +126,26 @@ def test_an_incomplete_account_is_refused(damage: str) -> None:
     connected = SocialAccountConnected.FromString(CONNECTED)
     connected.social_account.ClearField(damage)
     with pytest.raises(InvalidRequest):
-        wire.account("org", connected.social_account)
+        events.account("org", connected.social_account)
 
 
 def test_the_stored_events_still_decode() -> None:
     saved = DraftSaved.FromString(SAVED)
     assert (saved.organization_id, saved.draft_id, saved.version, saved.revision) == ("org", "draft", 2, 1)
     assert saved.approved
-    assert wire.targets(saved.targets) == (Target(social_account_id="page", channel="telegram", destination="@news"),)
-    assert wire.content(draft_pb2.DraftContent.FromString(saved.content)) == Content(
+    assert targets.targets(saved.targets) == (
+        Target(social_account_id="page", channel="telegram", destination="@news"),
+    )
+    assert contents.content(draft_pb2.DraftContent.FromString(saved.content)) == Content(
         text="Hello", hashtags=("one",), channel_texts=(ChannelText(channel="telegram", text="Hi"),)
     )
     connected = SocialAccountConnected.FromString(CONNECTED)
-    assert wire.account(connected.organization_id, connected.social_account) == Account(
-        organization_id="org", id="page", version=3, state=AccountState.CONNECTED
+    assert events.account(connected.organization_id, connected.social_account) == Account(
+        organization_id="org", id="page", version=3, state=AccountState.CONNECTED, provider="sandbox"
     )
     event = Event(organization_id="org", payload=CHANGED)
     event.occur_time.FromDatetime(NOW)
-    heard = wire.post_job_event(event, PostJobChanged.FromString(CHANGED))
+    heard = events.post_job_event(event, PostJobChanged.FromString(CHANGED))
     assert heard == PostJobEvent(
         organization_id="org",
         id="job",
@@ -160,18 +168,18 @@ def test_a_placement_survives_the_wire(time: datetime | None, category: str) -> 
     draft = Draft(
         organization_id="org",
         id="draft",
-        body=wire.encoded_body(Content(text="text")),
+        body=contents.encoded_body(Content(text="text")),
         targets=(),
         create_time=NOW,
         update_time=NOW,
         placement=placement,
     )
-    shown = wire.draft_message(DraftView(draft=draft, jobs=[]))
-    assert wire.given_draft(shown, "").placement == placement
-    both = wire.change(shown, FieldMask(paths=["requested_time", "category_id"]))
+    shown = drafts.draft_message(DraftView(draft=draft, jobs=[]))
+    assert drafts.given_draft(shown, "").placement == placement
+    both = drafts.change(shown, FieldMask(paths=["requested_time", "category_id"]))
     assert both.applied_to_placement(Placement(requested_time=NOW, category_id="other")) == placement
-    assert wire.change(shown, FieldMask(paths=["targets"])).applied_to_placement(placement) == placement
-    saved = wire.draft_saved(draft).message
+    assert drafts.change(shown, FieldMask(paths=["targets"])).applied_to_placement(placement) == placement
+    saved = events.draft_saved(draft).message
     assert isinstance(saved, DraftSaved)
     assert (saved.HasField("requested_time"), saved.category_id) == (time is not None, category)
     assert saved.requested_time == shown.requested_time
@@ -193,7 +201,7 @@ def test_a_refusal_is_read() -> None:
         message="taken",
         create_time=NOW,
     )
-    read = wire.refused_slot(SlotRefused.FromString(REFUSED))
+    read = events.refused_slot(SlotRefused.FromString(REFUSED))
     assert read == RefusedSlot(organization_id="org", draft_id="draft", refusal=refusal)
 
 
@@ -202,4 +210,4 @@ def test_an_incomplete_refusal_is_refused(damage: str) -> None:
     message = SlotRefused.FromString(REFUSED)
     message.ClearField(damage)
     with pytest.raises(InvalidRequest):
-        wire.refused_slot(message)
+        events.refused_slot(message)

@@ -5,10 +5,12 @@ from datetime import timedelta
 import grpc
 import pytest
 
-from drafts_service.adapters.publisher_client import AccountClient, PublisherClient
+from drafts_service.adapters.publisher_client import AccountClient, ChannelClient, MediaClient, PublisherClient
+from drafts_service.application.known_rules import KnownRules
 from drafts_service.main import servicer
 from postflow.drafts.v1.draft_targets_service_pb2_grpc import add_DraftTargetsServiceServicer_to_server
 from postflow.drafts.v1.drafts_service_pb2_grpc import DraftsServiceStub, add_DraftsServiceServicer_to_server
+from servicekit.clock import SystemClock
 from servicekit.ids import Uuid7Source
 from servicekit.pg.database import Database
 from servicekit.pg.outbox import Outbox
@@ -34,14 +36,36 @@ async def directory(publisher_port: int) -> AsyncIterator[AccountClient]:
 
 
 @pytest.fixture
+async def rule_source(publisher_port: int) -> AsyncIterator[ChannelClient]:
+    async with open_channel(f"127.0.0.1:{publisher_port}") as channel:
+        yield ChannelClient(channel, deadline=timedelta(seconds=0.5))
+
+
+@pytest.fixture
+async def media(publisher_port: int) -> AsyncIterator[MediaClient]:
+    async with open_channel(f"127.0.0.1:{publisher_port}") as channel:
+        yield MediaClient(channel, deadline=timedelta(seconds=0.5))
+
+
+@pytest.fixture
 async def channel(
-    database: Database, to_publisher: PublisherClient, directory: AccountClient
+    database: Database,
+    to_publisher: PublisherClient,
+    directory: AccountClient,
+    rule_source: ChannelClient,
+    media: MediaClient,
 ) -> AsyncIterator[grpc.aio.Channel]:
     """A plain channel, without retries, to a drafts server."""
     ids = Uuid7Source()
     async with AsyncExitStack() as stack:
         drafts = servicer(
-            database, ids=ids, outbox=Outbox(ids, lambda rows: None), publisher=to_publisher, directory=directory
+            database,
+            ids=ids,
+            outbox=Outbox(ids, lambda rows: None),
+            publisher=to_publisher,
+            directory=directory,
+            rules=KnownRules(rule_source, SystemClock()),
+            media=media,
         )
         server = RpcServer(
             listen="127.0.0.1:0",

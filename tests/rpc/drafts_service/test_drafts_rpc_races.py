@@ -25,10 +25,16 @@ from postflow.drafts.v1.draft_pb2 import Draft, DraftContent
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
 from postflow.publisher.v1.publisher_service_pb2_grpc import add_PublisherServiceServicer_to_server
 from postflow.target.v1.target_pb2 import Target
+from publisher_service.adapters.media.fetcher import MediaFetcher, Pace
+from publisher_service.adapters.media.files import MediaFiles
+from publisher_service.adapters.media.spool import Room, Spool
+from publisher_service.adapters.outside.network import Outside
+from publisher_service.adapters.outside.places import Places
 from publisher_service.adapters.vault import Vault
 from publisher_service.application.cancel_post_jobs import CancelPostJobs
 from publisher_service.application.claim_jobs import ClaimJobs
 from publisher_service.application.explain_post_job import ExplainPostJob
+from publisher_service.application.inspect_media import InspectMedia
 from publisher_service.application.late_evidence import LateEvidence
 from publisher_service.application.marks import Marks
 from publisher_service.application.publish_now import PublishNow
@@ -43,10 +49,12 @@ from publisher_service.application.save_drafts import SaveDrafts
 from publisher_service.application.send_post import Sent
 from publisher_service.application.settle_posts import SettlePosts
 from publisher_service.application.update_destination import UpdateDestination
+from publisher_service.application.validate_content import ValidateContent
 from publisher_service.application.watch_post_jobs import WatchPostJobs
 from publisher_service.application.withdraw_content import WithdrawContent
 from publisher_service.domain import post_job
 from publisher_service.domain.claim import Claimed, Command, Lane
+from publisher_service.domain.media import MediaCaps
 from publisher_service.domain.outcome import Accepted
 from publisher_service.domain.policy import Policy
 from publisher_service.entrypoints.rpc import PublisherServicer
@@ -65,6 +73,7 @@ from testkit.database_clocks import ShiftedDatabaseClock
 if TYPE_CHECKING:
     from postflow.drafts.v1.drafts_service_pb2_grpc import DraftsServiceAsyncStub
 
+DAY = timedelta(days=1)
 DUE = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 FAR = datetime(2126, 3, 2, 9, 0, tzinfo=UTC)
 
@@ -104,6 +113,20 @@ class Press:
                 lanes=lambda: self._lanes,
                 marks=Marks("test"),
             ),
+            inspect_media=InspectMedia(
+                database=self.database,
+                clock=clock,
+                files=MediaFiles(
+                    MediaFetcher(
+                        Outside(),
+                        Places(1, share=1),
+                        caps=MediaCaps(image=1, video=1, document=1),
+                        pace=Pace(in_all=DAY),
+                    ),
+                    Spool(Room(1, share=1)),
+                ),
+                life=timedelta(0),
+            ),
             list_holds=ReadHolds(self.database),
             publish_now=PublishNow(ledger=ledger, outbox=outbox, save_drafts=self._save, wake_sweep=lambda: None),
             put_hold=PutHold(ledger=ledger, providers=(), on_changed=lambda: None),
@@ -112,6 +135,8 @@ class Press:
             resolve=ResolvePostJob(ledger=ledger, outbox=outbox),
             retry=RetryPostJob(ledger=ledger, outbox=outbox, wake_sweep=lambda: None),
             update_destination=UpdateDestination(ledger=ledger, on_activated=lambda: None),
+            validate=ValidateContent(database=self.database, rules={}),
+            channels=(),
             watch=WatchPostJobs(database=self.database, feed=UNHEARD, most_per_organization=1),
             withdraw=WithdrawContent(self.database),
         )

@@ -125,7 +125,7 @@ async def assert_withdraw_is_pending(drafts: DraftsServiceAsyncStub, etag: str) 
 
 
 async def test_publisher_forbids_older_revisions_before_the_edit_is_made(
-    drafts: DraftsServiceAsyncStub, approved: Draft, publisher: FakePublisher
+    drafts: DraftsServiceAsyncStub, publisher: FakePublisher, approved: Draft
 ) -> None:
     answer = await drafts.UpdateDraft(change(approved.etag))
     assert publisher.asked == [WithdrawContentRequest(organization_id="org", draft_id="draft", below_revision=2)]
@@ -134,7 +134,7 @@ async def test_publisher_forbids_older_revisions_before_the_edit_is_made(
 
 
 async def test_jobs_in_flight_are_listed(
-    drafts: DraftsServiceAsyncStub, approved: Draft, publisher: FakePublisher
+    drafts: DraftsServiceAsyncStub, publisher: FakePublisher, approved: Draft
 ) -> None:
     publisher.answer = WithdrawContentResponse(
         outcome=WITHDRAW_OUTCOME_TOO_LATE, in_flight_post_job_ids=["job-1", "job-2"]
@@ -192,7 +192,7 @@ async def test_any_other_answer_leaves_the_withdrawal_pending(
 
 
 async def test_the_refusal_of_a_published_draft_names_its_post(
-    drafts: DraftsServiceAsyncStub, approved: Draft, publisher: FakePublisher
+    drafts: DraftsServiceAsyncStub, publisher: FakePublisher, approved: Draft
 ) -> None:
     out = PublishedTarget(
         post_job_id="job",

@@ -1,6 +1,15 @@
 import pytest
 
-from drafts_service.domain.content import MOST_BYTES, Body, ChannelText, Content, checked_content
+from drafts_service.domain.content import (
+    MOST_BYTES,
+    Body,
+    ChannelMedia,
+    ChannelText,
+    Content,
+    FollowUp,
+    Media,
+    checked_content,
+)
 from drafts_service.domain.target import Target
 from servicekit.faults import InvalidField, InvalidRequest
 
@@ -47,3 +56,64 @@ def test_a_content_too_large_for_one_response_is_refused() -> None:
     with pytest.raises(InvalidField) as refusal:
         Body.of(b"x" * (MOST_BYTES + 1))
     assert field_of(refusal.value) == "draft.content"
+
+
+PICTURE = Media(url="https://pictures.example/1.jpg")
+
+
+def test_a_picture_needs_no_text() -> None:
+    assert checked_content(Content(text="", media=(PICTURE,)), [FACEBOOK]).media == (PICTURE,)
+
+
+REFUSED = {
+    "a title of two lines": (Content(text="all", title="one\r\nBcc: two"), "draft.content.title"),
+    "a link that is none": (Content(text="all", link="pictures.example"), "draft.content.link"),
+    "a link of another kind": (Content(text="all", link="javascript://x/%0aalert(1)"), "draft.content.link"),
+    "a link with a space": (Content(text="all", link="https://pictures.example/a b"), "draft.content.link"),
+    "media without a host": (Content(text="all", media=(Media(url="https:///1.jpg"),)), "draft.content.media[0].url"),
+    "media with a bad host": (Content(text="all", media=(Media(url="https://[::1"),)), "draft.content.media[0].url"),
+    "the same media twice": (Content(text="all", media=(PICTURE, PICTURE)), "draft.content.media[1].url"),
+    "media of a channel without a target": (
+        Content(text="all", channel_media=(ChannelMedia(channel="telegram", media=(PICTURE,)),)),
+        "draft.content.channel_media[0].channel",
+    ),
+    "two lists of media of a channel": (
+        Content(
+            text="all", channel_media=tuple(ChannelMedia(channel=each, media=()) for each in ("facebook", "Facebook"))
+        ),
+        "draft.content.channel_media[1].channel",
+    ),
+    "malformed media of a channel": (
+        Content(text="all", channel_media=(ChannelMedia(channel="facebook", media=(PICTURE, Media(url="x"))),)),
+        "draft.content.channel_media[0].media[1].url",
+    ),
+    "a follow-up without a target": (
+        Content(text="all", follow_ups=(FollowUp(channel="threads", text="two"),)),
+        "draft.content.follow_ups[0].channel",
+    ),
+    "an empty follow-up": (
+        Content(text="all", follow_ups=(FollowUp(channel="facebook", text=" "),)),
+        "draft.content.follow_ups[0].text",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_malformed_is_refused_by_its_field(case: str) -> None:
+    content, field = REFUSED[case]
+    with pytest.raises(InvalidField) as refusal:
+        checked_content(content, [FACEBOOK])
+    assert field_of(refusal.value) == field
+
+
+def test_channels_of_follow_ups_are_normalised_in_their_order() -> None:
+    texts = ("one", "two")
+    given = Content(text="all", follow_ups=tuple(FollowUp(channel="LinkedIn", text=each) for each in texts))
+    after = checked_content(given, [LINKEDIN]).follow_ups
+    assert [(each.channel, each.text) for each in after] == [("linkedin_profile", each) for each in texts]
+
+
+def test_a_channel_may_have_media_of_its_own_or_none() -> None:
+    own = tuple(ChannelMedia(channel=channel, media=()) for channel in ("Facebook", "LinkedIn"))
+    after = checked_content(Content(text="", media=(PICTURE,), channel_media=own), [FACEBOOK, LINKEDIN])
+    assert [each.channel for each in after.channel_media] == ["facebook", "linkedin_profile"]

@@ -34,6 +34,7 @@ def job(
     schedule_time: datetime | None = None,
     publish_time: datetime | None = None,
     account: str = "account",
+    part: int = 0,
 ) -> PostJob:
     return PostJob(
         organization_id="org",
@@ -44,6 +45,7 @@ def job(
         state=state,
         schedule_time=schedule_time,
         publish_time=publish_time,
+        part=part,
     )
 
 
@@ -208,6 +210,8 @@ def histories(draw: st.DrawFn) -> tuple[list[PostJob], list[PostJob]]:
     arriving: list[PostJob] = []
     for number in range(draw(st.integers(0, 4))):
         length = draw(st.integers(1, 5))
+        # Some are follow-ups of the first one, or of each other.
+        part = draw(st.sampled_from([0, number]))
         history = [
             job(
                 draw(st.sampled_from(JobState)),
@@ -215,7 +219,8 @@ def histories(draw: st.DrawFn) -> tuple[list[PostJob], list[PostJob]]:
                 version=version,
                 schedule_time=draw(st.none() | moments),
                 publish_time=draw(st.none() | moments),
-                account=f"account-{number}",
+                account="account-0" if part else f"account-{number}",
+                part=part,
             )
             for version in range(1, length + 1)
         ]

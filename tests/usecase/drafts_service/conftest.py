@@ -1,5 +1,5 @@
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -8,20 +8,24 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from drafts_service import wire
 from drafts_service.application.account_obstacles import AccountObstacles
 from drafts_service.application.approve_draft import ApproveDraft, BatchApproveDrafts, DraftApproval
+from drafts_service.application.content_check import ContentCheck
 from drafts_service.application.create_draft import BatchCreateDrafts, CreateDraft, DraftCreation
 from drafts_service.application.get_draft import GetDraft
 from drafts_service.application.keep_accounts import KeepAccounts
+from drafts_service.application.known_rules import KnownRules
 from drafts_service.application.reflect_post_jobs import ReflectPostJobs
 from drafts_service.application.update_draft import UpdateDraft
 from drafts_service.domain.account import Account
+from drafts_service.domain.channel_rules import Rules
 from drafts_service.domain.content import Content
 from drafts_service.domain.draft import NO_PLACEMENT, GivenApproval, GivenDraft, Placement
+from drafts_service.domain.media import Inspected
 from drafts_service.domain.post_job import JobState, PostJob, PostJobEvent
 from drafts_service.domain.target import Target
 from drafts_service.domain.withdrawal import WithdrawalAnswer
+from drafts_service.wire import drafts
 from postflow.bus.v1.bus_pb2 import Envelope
 from postflow.drafts.v1 import drafts_service_pb2 as pb
 from postflow.drafts.v1.draft_pb2 import Draft, DraftContent
@@ -32,6 +36,7 @@ from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.ledger import RequestLedger, mutation
 from servicekit.pg.outbox import Outbox
+from testkit.clocks import FrozenClock
 
 ADraft = Callable[..., Awaitable[Draft]]
 Get = Callable[..., Awaitable[Draft]]
@@ -95,6 +100,49 @@ def obstacles(database: Database, directory: FakeDirectory) -> AccountObstacles:
     return AccountObstacles(database=database, directory=directory)
 
 
+class FakeRules:
+    """Rules of Publisher's channels; unreachable unless a test sets `taken`."""
+
+    def __init__(self) -> None:
+        self.taken: Rules | None = None
+        self.asked = 0
+
+    async def rules(self) -> Rules:
+        self.asked += 1
+        if self.taken is None:
+            raise Unavailable("DOWNSTREAM_UNAVAILABLE", "unreachable")
+        return self.taken
+
+
+@pytest.fixture
+def channel_rules() -> FakeRules:
+    return FakeRules()
+
+
+class FakeMedia:
+    """Findings of Publisher at addresses; unreachable unless a test sets `found`."""
+
+    def __init__(self) -> None:
+        self.found: Inspected | None = None
+        self.asked: list[list[str]] = []
+
+    async def inspect(self, organization_id: str, urls: Sequence[str]) -> Inspected:
+        self.asked.append(list(urls))
+        if self.found is None:
+            raise Unavailable("DOWNSTREAM_UNAVAILABLE", "unreachable")
+        return {url: self.found[url] for url in urls if url in self.found}
+
+
+@pytest.fixture
+def media() -> FakeMedia:
+    return FakeMedia()
+
+
+@pytest.fixture
+def check(channel_rules: FakeRules, obstacles: AccountObstacles, media: FakeMedia) -> ContentCheck:
+    return ContentCheck(obstacles=obstacles, rules=KnownRules(channel_rules, FrozenClock()), media=media)
+
+
 @dataclass
 class FakePublisher:
     """Withdraws at once unless a test changes that; records what was committed when it was asked."""
@@ -142,37 +190,37 @@ def creation(outbox: Outbox) -> DraftCreation:
 
 
 @pytest.fixture
-def create_draft(creation: DraftCreation, ledger: RequestLedger, obstacles: AccountObstacles) -> Create:
+def create_draft(creation: DraftCreation, ledger: RequestLedger, check: ContentCheck) -> Create:
     """`await create_draft(draft_id=..., content=..., targets=...)`; like all mutations here it takes a `request_id`."""
-    create = CreateDraft(creation=creation, ledger=ledger, obstacles=obstacles)
+    create = CreateDraft(creation=creation, ledger=ledger, check=check)
 
     def given(
         *, draft_id: str, content: Content, targets: tuple[Target, ...], placement: Placement = NO_PLACEMENT
     ) -> GivenDraft:
         return GivenDraft(id=draft_id, content=content, targets=targets, placement=placement)
 
-    return _as_called(create, pb.CreateDraftRequest, pb.CreateDraftResponse, wire.create_draft_response, given)
+    return _as_called(create, pb.CreateDraftRequest, pb.CreateDraftResponse, drafts.create_draft_response, given)
 
 
 @pytest.fixture
-def create_drafts(creation: DraftCreation, ledger: RequestLedger) -> CreateBatch:
+def create_drafts(creation: DraftCreation, ledger: RequestLedger, check: ContentCheck) -> CreateBatch:
     """`await create_drafts(given=[GivenDraft(...), ...])`"""
     return _as_called(
-        BatchCreateDrafts(creation=creation, ledger=ledger),
+        BatchCreateDrafts(creation=creation, ledger=ledger, check=check),
         pb.BatchCreateDraftsRequest,
         pb.BatchCreateDraftsResponse,
-        wire.batch_create_drafts_response,
+        drafts.batch_create_drafts_response,
     )
 
 
 @pytest.fixture
-def approve_draft(ledger: RequestLedger, outbox: Outbox) -> Approve:
+def approve_draft(ledger: RequestLedger, outbox: Outbox, check: ContentCheck) -> Approve:
     """`await approve_draft()` approves the draft `draft`, without preconditions."""
     approve = _as_called(
-        ApproveDraft(approval=DraftApproval(outbox), ledger=ledger),
+        ApproveDraft(approval=DraftApproval(outbox), ledger=ledger, check=check),
         pb.ApproveDraftRequest,
         pb.ApproveDraftResponse,
-        wire.approve_draft_response,
+        drafts.approve_draft_response,
         GivenApproval,
     )
     return partial(approve, draft_id="draft", content_digest="", etag="", approver="ann")
@@ -185,13 +233,18 @@ def approve_drafts(ledger: RequestLedger, outbox: Outbox) -> ApproveBatch:
         BatchApproveDrafts(approval=DraftApproval(outbox), ledger=ledger),
         pb.BatchApproveDraftsRequest,
         pb.BatchApproveDraftsResponse,
-        wire.batch_approve_drafts_response,
+        drafts.batch_approve_drafts_response,
     )
 
 
 @pytest.fixture
 def update_draft(
-    database: Database, ledger: RequestLedger, outbox: Outbox, publisher: FakePublisher, obstacles: AccountObstacles
+    database: Database,
+    ledger: RequestLedger,
+    outbox: Outbox,
+    publisher: FakePublisher,
+    obstacles: AccountObstacles,
+    check: ContentCheck,
 ) -> Update:
     """`await update_draft(change=...)` changes the draft `draft`, without a precondition."""
     update = UpdateDraft(
@@ -201,8 +254,9 @@ def update_draft(
         outbox=outbox,
         publisher=publisher,
         obstacles=obstacles,
+        check=check,
     )
-    called = _as_called(update, pb.UpdateDraftRequest, pb.UpdateDraftResponse, wire.update_draft_response)
+    called = _as_called(update, pb.UpdateDraftRequest, pb.UpdateDraftResponse, drafts.update_draft_response)
     return partial(called, draft_id="draft", etag="")
 
 
@@ -234,7 +288,7 @@ def get_draft(database: Database, obstacles: AccountObstacles) -> Get:
     get = GetDraft(database=database, obstacles=obstacles)
 
     async def read(draft_id: str = "draft", *, organization_id: str = "org") -> Draft:
-        return wire.draft_message(await get(organization_id=organization_id, draft_id=draft_id))
+        return drafts.draft_message(await get(organization_id=organization_id, draft_id=draft_id))
 
     return read
 
@@ -291,11 +345,13 @@ def a_job() -> Callable[..., PostJobEvent]:
         external_url: str = "",
         error_message: str = "",
         state_reason: str = "",
+        part: int = 0,
     ) -> PostJobEvent:
         return PostJobEvent(
             organization_id=organization_id,
-            id=f"{draft_id}-{account}",
+            id=f"{draft_id}-{account}-{part}" if part else f"{draft_id}-{account}",
             draft_id=draft_id,
+            part=part,
             version=version,
             target=Target(social_account_id=account, channel="facebook"),
             state=state,

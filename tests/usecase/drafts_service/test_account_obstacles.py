@@ -21,7 +21,7 @@ Keep = Callable[..., Awaitable[None]]
 
 
 def an_account(name: str, state: AccountState = AccountState.CONNECTED, version: int = 1) -> Account:
-    return Account(organization_id="org", id=name, version=version, state=state)
+    return Account(organization_id="org", id=name, version=version, state=state, provider="sandbox")
 
 
 def reasons(draft: Draft) -> dict[str, str]:

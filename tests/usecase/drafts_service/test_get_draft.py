@@ -34,7 +34,7 @@ CONTENT = Content(text="text", hashtags=("one",), channel_texts=(ChannelText(cha
 
 
 def disconnected(name: str) -> Account:
-    return Account(organization_id="org", id=name, version=1, state=AccountState.DISCONNECTED)
+    return Account(organization_id="org", id=name, version=1, state=AccountState.DISCONNECTED, provider="sandbox")
 
 
 def reasons(draft: Draft) -> dict[str, str]:

@@ -156,11 +156,12 @@ async def test_a_draft_created_while_its_events_are_stored_is_folded_from_them(
 
 
 events = st.builds(
-    lambda state, version, account, schedule_time: (state, version, account, schedule_time),
+    lambda state, version, account, schedule_time, part: (state, version, account, schedule_time, part),
     st.sampled_from(JobState),
     st.integers(1, 4),
     st.sampled_from("abc"),
     st.none() | st.sampled_from([NINE]),
+    st.integers(0, 1),
 )
 
 
@@ -181,18 +182,19 @@ async def test_the_database_holds_the_state_that_fold_returns(
     reflect: Reflect,
     a_job: Job,
     reset: Callable[[], Awaitable[None]],
-    batches: Sequence[Sequence[tuple[JobState, int, str, datetime | None]]],
+    batches: Sequence[Sequence[tuple[JobState, int, str, datetime | None, int]]],
 ) -> None:
     await reset()
     await a_draft(accounts=("a", "b", "c"))
-    first: dict[tuple[str, int], PostJobEvent] = {}
+    first: dict[tuple[str, int, int], PostJobEvent] = {}
     for batch in batches:
         jobs = [
             # A version is announced once; its duplicates are equal.
             first.setdefault(
-                (account, version), a_job(state, version=version, account=account, schedule_time=schedule_time)
+                (account, part, version),
+                a_job(state, version=version, account=account, schedule_time=schedule_time, part=part),
             )
-            for state, version, account, schedule_time in batch
+            for state, version, account, schedule_time, part in batch
         ]
         await reflect(*jobs)
     draft = await get_draft()
@@ -201,7 +203,7 @@ async def test_the_database_holds_the_state_that_fold_returns(
     assert DraftState.Name(draft.state) == f"DRAFT_STATE_{expected.state}"
     assert draft.HasField("schedule_time") is (expected.schedule_time is not None)
     assert {each.post_job_id: each.post_job_state for each in draft.target_states if each.post_job_id} == {
-        job.id: job.state for job in latest(first.values())
+        job.id: job.state for job in latest(first.values()) if not job.part
     }
     assert [each.target.social_account_id for each in draft.target_states] == ["a", "b", "c"]
 

@@ -1,17 +1,22 @@
 """Calls to Publisher over gRPC."""
 
 import logging
+from collections.abc import Sequence
 from datetime import timedelta
 
 import grpc
 
-from drafts_service import wire
 from drafts_service.domain.account import Account
+from drafts_service.domain.channel_rules import Rules
+from drafts_service.domain.media import Inspected
 from drafts_service.domain.withdrawal import WithdrawalAnswer
+from drafts_service.wire import contents, events, rules
 from postflow.publisher.v1.publisher_service_pb2 import (
     WITHDRAW_OUTCOME_PUBLISHED,
     WITHDRAW_OUTCOME_TOO_LATE,
     WITHDRAW_OUTCOME_WITHDRAWN,
+    InspectMediaRequest,
+    ListChannelsRequest,
     WithdrawContentRequest,
     WithdrawContentResponse,
 )
@@ -42,7 +47,41 @@ class AccountClient:
             raise
         except (Fault, grpc.aio.AioRpcError) as error:
             raise Unavailable("ACCOUNT_NOT_KNOWN", "publisher did not answer whether the account exists") from error
-        return wire.account(organization_id, response.social_account)
+        return events.account(organization_id, response.social_account)
+
+
+class ChannelClient:
+    def __init__(self, channel: grpc.aio.Channel, *, deadline: timedelta) -> None:
+        self._stub = PublisherServiceStub(channel)
+        self._deadline = deadline.total_seconds()
+
+    async def rules(self) -> Rules:
+        try:
+            with calling():
+                response = await self._stub.ListChannels(ListChannelsRequest(), timeout=self._deadline)
+        except Unavailable:
+            raise
+        except (Fault, grpc.aio.AioRpcError) as error:
+            # A release of Publisher that has no such call, for example.
+            raise Unavailable("RULES_NOT_KNOWN", "publisher did not answer what its channels take") from error
+        return rules.rules(response)
+
+
+class MediaClient:
+    def __init__(self, channel: grpc.aio.Channel, *, deadline: timedelta) -> None:
+        self._stub = PublisherServiceStub(channel)
+        self._deadline = deadline.total_seconds()
+
+    async def inspect(self, organization_id: str, urls: Sequence[str]) -> Inspected:
+        request = InspectMediaRequest(organization_id=organization_id, urls=urls)
+        try:
+            with calling():
+                response = await self._stub.InspectMedia(request, timeout=self._deadline)
+        except Unavailable:
+            raise
+        except (Fault, grpc.aio.AioRpcError) as error:
+            raise Unavailable("MEDIA_NOT_KNOWN", "publisher did not answer what the media is") from error
+        return contents.inspected(response)
 
 
 class PublisherClient:
@@ -61,7 +100,7 @@ class PublisherClient:
         ):
             _log.error("publisher answered a withdrawal with an unknown outcome %d", response.outcome)
             raise Unavailable("WITHDRAWAL_NOT_CONFIRMED", "the withdrawal was not confirmed")
-        return wire.withdrawal_answer(organization_id, draft_id, below, response)
+        return events.withdrawal_answer(organization_id, draft_id, below, response)
 
     async def _call(self, request: WithdrawContentRequest) -> WithdrawContentResponse | None:
         try:

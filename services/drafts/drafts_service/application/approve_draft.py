@@ -1,22 +1,26 @@
 """ApproveDraft and BatchApproveDrafts: allow the current content of drafts to be sent."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from drafts_service import wire
-from drafts_service.adapters.postgres.drafts import lock_whole_drafts, save_approvals
+from drafts_service.adapters.postgres.drafts import lock_whole_drafts, save_approvals, save_draft
 from drafts_service.adapters.postgres.post_jobs import find_jobs_of
+from drafts_service.application.content_check import ContentCheck
 from drafts_service.domain.draft import (
     Draft,
     DraftKey,
     DraftView,
     GivenApproval,
     approved,
+    edited,
     require_digest,
     require_draft,
     require_etag,
 )
+from drafts_service.domain.media import MediaUnchecked, facts_of, pinned, unpinned
+from drafts_service.wire import contents, events
 from servicekit.faults import Fault
 from servicekit.pg.database import Transaction
 from servicekit.pg.ledger import Answer, Call, RequestLedger
@@ -41,17 +45,20 @@ class DraftApproval:
         for key, given, trace in asked:
             try:
                 before = _checked(drafts.get(key), key, given)
+                whole = _with_media(before, given, now)
             except Fault as refusal:
                 outcomes.append(refusal)
                 continue
-            draft = drafts[key] = approved(before, approver=given.approver, now=now)
+            if whole is not before:
+                await save_draft(tx.connection, whole)
+            draft = drafts[key] = approved(whole, approver=given.approver, now=now)
             if draft is not before:
                 traces[key] = trace
             outcomes.append(DraftView(draft=draft, jobs=jobs.get(key, ())))
         if traces:
             await save_approvals(tx, [drafts[key] for key in traces], now=now)
             await self._outbox.append(
-                tx, [wire.draft_saved(drafts[key], trace) for key, trace in traces.items()], now=now
+                tx, [events.draft_saved(drafts[key], trace) for key, trace in traces.items()], now=now
             )
         return outcomes
 
@@ -59,14 +66,21 @@ class DraftApproval:
 class ApproveDraft:
     """Carries out calls that arrive at the same time together."""
 
-    def __init__(self, *, approval: DraftApproval, ledger: RequestLedger) -> None:
+    def __init__(self, *, approval: DraftApproval, ledger: RequestLedger, check: ContentCheck) -> None:
+        self._check = check
         self._together = Together(ledger, approval)
 
     async def __call__(self, call: Call[DraftView, Answer], given: GivenApproval) -> Answer:
-        return await self._together(call, _asked(call, given))
+        try:
+            return await self._together(call, _asked(call, given))
+        except MediaUnchecked as unchecked:
+            found = await self._check(call.organization_id, unchecked.content, unchecked.targets)
+            return await self._together(call, _asked(call, replace(given, media=facts_of(found))))
 
 
 class BatchApproveDrafts:
+    """Fetches no media: a draft whose media is not known yet is MEDIA_UNCHECKED."""
+
     def __init__(self, *, approval: DraftApproval, ledger: RequestLedger) -> None:
         self._approval = approval
         self._ledger = ledger
@@ -78,6 +92,19 @@ class BatchApproveDrafts:
 
 def _asked(call: Call[Any, Any], given: GivenApproval) -> _Asked:
     return (call.organization_id, given.draft_id), given, current_traceparent()
+
+
+def _with_media(draft: Draft, given: GivenApproval, now: datetime) -> Draft:
+    """Returns the draft with the bytes of all its media known; raises MediaUnchecked if they are not."""
+    if draft.approval is not None:
+        return draft
+    content = contents.decoded_body(draft.body)
+    whole = pinned(content, given.media)
+    if unpinned(whole):
+        raise MediaUnchecked(content, draft.targets)
+    return (
+        draft if whole is content else edited(draft, body=contents.encoded_body(whole), targets=draft.targets, now=now)
+    )
 
 
 def _checked(draft: Draft | None, key: DraftKey, given: GivenApproval) -> Draft:

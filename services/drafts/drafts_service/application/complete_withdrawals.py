@@ -6,12 +6,12 @@ from datetime import timedelta
 
 from opentelemetry import metrics
 
-from drafts_service import wire
 from drafts_service.adapters.postgres.drafts import claim_withdrawals, lock_draft, next_withdrawal, save_draft
 from drafts_service.adapters.postgres.post_jobs import find_jobs
 from drafts_service.application.give_up_edit import ContentWithdrawer, give_up_edit
 from drafts_service.domain.draft import PATIENCE, DraftKey, postponed
 from drafts_service.domain.withdrawal import WithdrawalAnswer
+from drafts_service.wire import events
 from servicekit.faults import Unavailable
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
@@ -79,7 +79,7 @@ class CompleteWithdrawals:
             # Nothing was forbidden, so nothing is blocked meanwhile.
             _log.warning("draft %s: publisher does not know revision %d; announcing it again", key[1], draft.revision)
             await save_draft(tx.connection, postponed(draft, now + _ANNOUNCED_AGAIN))
-            await self._outbox.append(tx, [wire.draft_saved(draft)], now=now)
+            await self._outbox.append(tx, [events.draft_saved(draft)], now=now)
             return
         await give_up_edit(tx, draft, await find_jobs(tx, key), answer, outbox=self._outbox, now=now)
         tx.after_commit(lambda: _completed.add(1))

@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from drafts_service import wire
 from drafts_service.adapters.postgres.accounts import find_obstacles
 from drafts_service.adapters.postgres.drafts import insert_drafts, save_draft
 from drafts_service.adapters.postgres.post_jobs import find_jobs_of
-from drafts_service.application.account_obstacles import AccountObstacles
+from drafts_service.application.content_check import ContentCheck
 from drafts_service.domain.account import AccountKey, Obstacle
 from drafts_service.domain.content import Body, checked_content
 from drafts_service.domain.draft import (
@@ -22,6 +21,7 @@ from drafts_service.domain.draft import (
 )
 from drafts_service.domain.post_job import fold
 from drafts_service.domain.target import Target, checked_targets
+from drafts_service.wire import contents, events
 from servicekit.faults import AlreadyExists, Fault
 from servicekit.ids import IdSource
 from servicekit.pg.database import Transaction
@@ -66,7 +66,7 @@ class DraftCreation:
         for each, draft in zip(new, drafts, strict=True):
             if draft.key in inserted and draft is first[draft.key]:
                 outcomes.append(earlier.get(draft.key) or DraftView(draft=draft, jobs=()))
-                announcements.append(wire.draft_saved(draft, each.traceparent))
+                announcements.append(events.draft_saved(draft, each.traceparent))
             else:
                 outcomes.append(_exists(draft.id))
         await self._outbox.append(tx, announcements, now=now)
@@ -87,15 +87,13 @@ class DraftCreation:
 class CreateDraft:
     """Carries out calls that arrive at the same time together."""
 
-    def __init__(self, *, creation: DraftCreation, ledger: RequestLedger, obstacles: AccountObstacles) -> None:
+    def __init__(self, *, creation: DraftCreation, ledger: RequestLedger, check: ContentCheck) -> None:
         self._creation = creation
-        self._obstacles = obstacles
+        self._check = check
         self._together = Together(ledger, self._create)
 
     async def __call__(self, call: Call[DraftView, Answer], given: GivenDraft) -> Answer:
-        new = _checked(call.organization_id, given)
-        await self._obstacles.learn(call.organization_id, {target.social_account_id for target in new.targets})
-        return await self._together(call, new)
+        return await self._together(call, await _checked(self._check, call.organization_id, given))
 
     async def _create(self, tx: Transaction, new: Sequence[NewDraft], now: datetime) -> Sequence[DraftView | Fault]:
         outcomes = await self._creation(tx, new, now)
@@ -105,14 +103,15 @@ class CreateDraft:
 
 
 class BatchCreateDrafts:
-    """Does not look for the obstacles of accounts: the answer does not show targets."""
+    """Looks for the obstacles of accounts only to check contents: the answer does not show targets."""
 
-    def __init__(self, *, creation: DraftCreation, ledger: RequestLedger) -> None:
+    def __init__(self, *, creation: DraftCreation, ledger: RequestLedger, check: ContentCheck) -> None:
         self._creation = creation
         self._ledger = ledger
+        self._check = check
 
     async def __call__(self, call: Call[Sequence[DraftView | Fault], Answer], given: Sequence[GivenDraft]) -> Answer:
-        checked = [_checked_or_refused(call.organization_id, each) for each in given]
+        checked = [await self._checked_or_refused(call.organization_id, each) for each in given]
         return await self._ledger.once(call, lambda tx, now: self._create(tx, checked, now))
 
     async def _create(
@@ -122,25 +121,25 @@ class BatchCreateDrafts:
         outcomes = iter(await self._creation(tx, new, now) if new else ())
         return [next(outcomes) if isinstance(each, NewDraft) else each for each in checked]
 
+    async def _checked_or_refused(self, organization_id: str, given: GivenDraft) -> NewDraft | Fault:
+        try:
+            return await _checked(self._check, organization_id, given)
+        except Fault as refusal:
+            return refusal
+
 
 def _with_obstacles(view: DraftView, known: Mapping[AccountKey, Obstacle]) -> DraftView:
     obstacles = {account[1]: known[account] for account in view.draft.accounts if account in known}
     return replace(view, draft=replace(view.draft, obstacles=obstacles))
 
 
-def _checked_or_refused(organization_id: str, given: GivenDraft) -> NewDraft | Fault:
-    try:
-        return _checked(organization_id, given)
-    except Fault as refusal:
-        return refusal
-
-
-def _checked(organization_id: str, given: GivenDraft) -> NewDraft:
+async def _checked(check: ContentCheck, organization_id: str, given: GivenDraft) -> NewDraft:
     targets = checked_targets(given.targets)
+    content = await check(organization_id, checked_content(given.content, targets), targets)
     return NewDraft(
         organization_id=organization_id,
         id=given.id,
-        body=wire.encoded_body(checked_content(given.content, targets)),
+        body=contents.encoded_body(content),
         targets=targets,
         placement=given.placement,
         traceparent=current_traceparent(),

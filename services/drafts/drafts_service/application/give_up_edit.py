@@ -5,12 +5,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
-from drafts_service import wire
 from drafts_service.adapters.postgres.drafts import save_draft
 from drafts_service.adapters.postgres.post_jobs import save_jobs
 from drafts_service.domain.draft import Draft, edit_given_up
 from drafts_service.domain.post_job import PostJob, fold, latest
 from drafts_service.domain.withdrawal import WithdrawalAnswer
+from drafts_service.wire import events
 from servicekit.pg.database import Transaction
 from servicekit.pg.outbox import Outbox
 
@@ -35,4 +35,4 @@ async def give_up_edit(
     await save_jobs(tx.connection, answer.published)
     await save_draft(tx.connection, replace(after, folded=fold(after.targets, latest([*jobs, *answer.published]))))
     if after.version > draft.version:
-        await outbox.append(tx, [wire.draft_saved(after)], now=now)
+        await outbox.append(tx, [events.draft_saved(after)], now=now)

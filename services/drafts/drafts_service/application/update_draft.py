@@ -11,12 +11,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Generic, assert_never
 
-from drafts_service import wire
+from drafts_service.adapters.postgres.accounts import find_accounts
 from drafts_service.adapters.postgres.drafts import lock_draft, save_draft
 from drafts_service.adapters.postgres.post_jobs import find_jobs
-from drafts_service.application.account_obstacles import AccountObstacles
+from drafts_service.application.account_obstacles import AccountObstacles, Providers
+from drafts_service.application.content_check import ContentCheck
 from drafts_service.application.give_up_edit import ContentWithdrawer, give_up_edit
 from drafts_service.domain.account import Obstacles
+from drafts_service.domain.channel_rules import Rules, require_within_rules
 from drafts_service.domain.content import checked_content
 from drafts_service.domain.draft import (
     Change,
@@ -30,9 +32,11 @@ from drafts_service.domain.draft import (
     require_etag,
     withdrawing,
 )
+from drafts_service.domain.media import Inspected, pinned, require_usable, with_facts_of
 from drafts_service.domain.post_job import PostJob, fold, latest
 from drafts_service.domain.target import checked_targets
 from drafts_service.domain.withdrawal import WithdrawalAnswer
+from drafts_service.wire import contents, events
 from servicekit.failpoints import declare, failpoint
 from servicekit.faults import Fault, Unavailable
 from servicekit.pg.clock import DatabaseClock
@@ -56,6 +60,8 @@ class _Edit:
     etag: str
     change: Change
     obstacles: Obstacles  # of the accounts that the change names
+    rules: Rules | None  # those of a content; None if they are not known
+    media: Inspected  # of the media that the change names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +90,7 @@ class UpdateDraft:
         outbox: Outbox,
         publisher: ContentWithdrawer,
         obstacles: AccountObstacles,
+        check: ContentCheck,
     ) -> None:
         self._database = database
         self._clock = clock
@@ -91,12 +98,22 @@ class UpdateDraft:
         self._outbox = outbox
         self._publisher = publisher
         self._obstacles = obstacles
+        self._check = check
 
     async def __call__(self, call: Call[UpdatedDraft, Answer], *, draft_id: str, etag: str, change: Change) -> Answer:
         """Ignores an empty `etag`; otherwise the draft must have it."""
         named = {target.social_account_id for target in change.targets or ()}
         obstacles = await self._obstacles.find(call.organization_id, named) if named else {}
-        edit = _Edit(key=(call.organization_id, draft_id), etag=etag, change=change, obstacles=obstacles)
+        edit = _Edit(
+            key=(call.organization_id, draft_id),
+            etag=etag,
+            change=change,
+            obstacles=obstacles,
+            rules=await self._check.rules() if change.is_of_text else None,
+            media=await self._check.inspect(
+                call.organization_id, list(dict.fromkeys(each.url for each in change.named_media))
+            ),
+        )
         step = await self._attempt(call, edit, None)
         for _ in range(_ROUNDS):
             if not isinstance(step, _Withdraw):
@@ -131,7 +148,7 @@ class UpdateDraft:
         before = require_draft(await lock_draft(tx, edit.key), edit.key)
         jobs = await find_jobs(tx, edit.key)
         try:
-            after = _after(before, jobs, edit, answer, now)
+            after = _after(before, jobs, edit, await _providers(tx, before, edit), answer, now)
         except Fault as refusal:
             if answer is None:
                 raise
@@ -149,7 +166,7 @@ class UpdateDraft:
             if is_rewritten:
                 after = replace(after, exposed=bool(in_flight), folded=fold(after.targets, jobs))
             await save_draft(tx.connection, after)
-            await self._outbox.append(tx, [wire.draft_saved(after)], now=now)
+            await self._outbox.append(tx, [events.draft_saved(after)], now=now)
         updated = UpdatedDraft(draft=after, jobs=jobs, in_flight=in_flight)
         return _Answered(answer=await self._ledger.answer(tx, call, updated))
 
@@ -164,17 +181,36 @@ class UpdateDraft:
         raise _pending(key, below)
 
 
+async def _providers(tx: Transaction, draft: Draft, edit: _Edit) -> Providers:
+    """Returns the providers of the accounts that are targeted before or after the edit."""
+    if edit.rules is None:
+        return {}
+    accounts = {key[1] for key in draft.accounts} | {target.social_account_id for target in edit.change.targets or ()}
+    known = await find_accounts(tx, {(draft.organization_id, each) for each in accounts})
+    return {account_id: account.provider for (_, account_id), account in known.items()}
+
+
 def _after(
-    before: Draft, jobs: Sequence[PostJob], edit: _Edit, answer: WithdrawalAnswer | None, now: datetime
+    before: Draft,
+    jobs: Sequence[PostJob],
+    edit: _Edit,
+    providers: Providers,
+    answer: WithdrawalAnswer | None,
+    now: datetime,
 ) -> Draft:
     """Returns the changed draft, at the same version if nothing changes; raises the fault that forbids the change."""
     require_changeable(before, latest([*jobs, *answer.published]) if answer else jobs)
     require_etag(before, edit.etag)
     targets = before.targets if edit.change.targets is None else checked_targets(edit.change.targets)
-    content = checked_content(edit.change.applied_to(wire.decoded_body(before.body)), targets)
+    known = contents.decoded_body(before.body)
+    content = checked_content(edit.change.applied_to(known), targets)
+    require_usable(content, edit.media)
+    content = with_facts_of(pinned(content, edit.media), known)
+    if edit.rules is not None:
+        require_within_rules(content, targets, providers, edit.rules)
     informed = replace(before, obstacles={**before.obstacles, **edit.obstacles}) if edit.obstacles else before
     placement = checked_placement(edit.change.applied_to_placement(before.placement), before=before.placement, now=now)
-    return edited(informed, body=wire.encoded_body(content), targets=targets, placement=placement, now=now)
+    return edited(informed, body=contents.encoded_body(content), targets=targets, placement=placement, now=now)
 
 
 def _must_ask(before: Draft, change: Change, *, is_rewritten: bool) -> bool:

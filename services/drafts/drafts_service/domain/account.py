@@ -24,6 +24,16 @@ class Account:
     id: str
     version: int
     state: AccountState
+    # Never changes; empty of an account that does not exist.
+    provider: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownAccount:
+    """An account as far as it is known. The provider is empty if it is not known, or if there is no such account."""
+
+    obstacle: "Obstacle"
+    provider: str
 
 
 class Obstacle(StrEnum):

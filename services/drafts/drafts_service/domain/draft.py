@@ -1,12 +1,13 @@
 """A draft and the changes that users make to it."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
+from typing import Any
 
 from drafts_service.domain.account import AccountKey, Obstacles
-from drafts_service.domain.content import Body, ChannelText, Content
+from drafts_service.domain.content import Body, ChannelMedia, ChannelText, Content, FollowUp, Media, MediaFacts
 from drafts_service.domain.post_job import FoldedState, JobState, PostJob
 from drafts_service.domain.slot_refusal import SlotRefusal, merged
 from drafts_service.domain.target import Target
@@ -55,6 +56,8 @@ class GivenApproval:
     content_digest: str
     etag: str
     approver: str
+    # What was found about media whose bytes are not known yet, by address.
+    media: Mapping[str, MediaFacts] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,22 +148,32 @@ class Change:
     text: str | None = None
     hashtags: tuple[str, ...] | None = None
     channel_texts: tuple[ChannelText, ...] | None = None
+    title: str | None = None
+    link: str | None = None
+    media: tuple[Media, ...] | None = None
+    follow_ups: tuple[FollowUp, ...] | None = None
+    channel_media: tuple[ChannelMedia, ...] | None = None
     targets: tuple[Target, ...] | None = None
     requested_time: RequestedTime | None = None
     category_id: str | None = None
     brand_id: str | None = None
 
     @property
+    def named_media(self) -> list[Media]:
+        """The media that the user names."""
+        return [*(self.media or ()), *(each for one in self.channel_media or () for each in one.media)]
+
+    @property
     def is_of_text(self) -> bool:
         """True if the user names content or targets, which Publisher may have to withdraw first."""
-        return (self.text, self.hashtags, self.channel_texts, self.targets) != (None,) * 4
+        return bool(self._of_content) or self.targets is not None
 
     def applied_to(self, content: Content) -> Content:
-        return Content(
-            text=content.text if self.text is None else self.text,
-            hashtags=content.hashtags if self.hashtags is None else self.hashtags,
-            channel_texts=content.channel_texts if self.channel_texts is None else self.channel_texts,
-        )
+        return replace(content, **self._of_content)
+
+    @property
+    def _of_content(self) -> dict[str, Any]:
+        return {field.name: value for field in fields(Content) if (value := getattr(self, field.name)) is not None}
 
     def applied_to_placement(self, placement: Placement) -> Placement:
         return Placement(

@@ -5,6 +5,7 @@ of the same job has arrived.
 """
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from typing import TypeVar
@@ -60,6 +61,8 @@ class Standing:
     state: JobState
     schedule_time: datetime | None = None
     publish_time: datetime | None = None
+    # 0 for the post itself, n for its n-th follow-up on the target.
+    part: int = 0
 
 
 @record(frozen=True, slots=True, kw_only=True)
@@ -99,9 +102,9 @@ def fold(targets: Collection[Target], jobs: Iterable[Standing]) -> FoldedState:
     """Folds the newest states of a draft's jobs into the state of the draft.
 
     A canceled job counts as no job. The job of a target that was removed from the draft counts unless it FAILED or was
-    MISSED: its post may still be sent, or is out.
+    MISSED: its post may still be sent, or is out. A follow-up counts once the part before is PUBLISHED.
     """
-    counting = [job for job in jobs if counts(job, targets)]
+    counting = [job for job in _as_due(list(jobs)) if counts(job, targets)]
     unfinished = [job for job in counting if job.state not in COUNTED_AS_ENDED]
     if not unfinished:
         return _at_rest(targets, counting)
@@ -118,13 +121,19 @@ def fold(targets: Collection[Target], jobs: Iterable[Standing]) -> FoldedState:
 
 
 def shown_targets(targets: Sequence[Target], jobs: Iterable[PostJob]) -> list[tuple[Target, PostJob | None]]:
-    """Pairs each target with its job, if any; removed targets whose jobs were not canceled come last."""
-    by_target = {job.target: job for job in jobs}
+    """Pairs each target with its post, if any; removed targets whose posts were not canceled come last."""
+    by_target = {job.target: job for job in jobs if not job.part}
     former = sorted((job for job in by_target.values() if job.target not in targets), key=lambda job: job.id)
     return [
         *((target, by_target.get(target)) for target in targets),
         *((job.target, job) for job in former if job.state is not JobState.CANCELED),
     ]
+
+
+def shown_follow_ups(target: Target, jobs: Iterable[PostJob]) -> list[PostJob]:
+    """Returns the follow-ups on a target that were not canceled, in their order."""
+    found = (job for job in jobs if job.part and job.target == target and job.state is not JobState.CANCELED)
+    return sorted(found, key=lambda job: job.part)
 
 
 def counts(job: Standing, targets: Collection[Target]) -> bool:
@@ -138,6 +147,24 @@ def counts(job: Standing, targets: Collection[Target]) -> bool:
             return True
 
 
+def _as_due(jobs: Sequence[Standing]) -> Sequence[Standing]:
+    """Returns the jobs without the follow-ups that wait for the part before.
+
+    One whose part before is PUBLISHED is due since then, even if Publisher has not begun it yet.
+    """
+    if not any(job.part for job in jobs):
+        return jobs
+    out = {(job.target, job.part): job.publish_time for job in jobs if job.state is JobState.PUBLISHED}
+    due: list[Standing] = []
+    for job in jobs:
+        before = (job.target, job.part - 1)
+        if not job.part or job.state is not JobState.PENDING:
+            due.append(job)
+        elif before in out:
+            due.append(replace(job, schedule_time=out[before]))
+    return due
+
+
 def _earliest(jobs: Iterable[Standing]) -> datetime | None:
     return min((job.schedule_time for job in jobs if job.schedule_time), default=None)
 
@@ -147,7 +174,7 @@ def _at_rest(targets: Collection[Target], jobs: Sequence[Standing]) -> FoldedSta
     states = {job.state for job in jobs}
     if JobState.NEEDS_ATTENTION in states:
         return FoldedState(state=DraftState.NEEDS_ATTENTION)
-    if states == {JobState.PUBLISHED} and {job.target for job in jobs}.issuperset(targets):
+    if states == {JobState.PUBLISHED} and {job.target for job in jobs if not job.part}.issuperset(targets):
         first = min((job.publish_time for job in jobs if job.publish_time), default=None)
         return FoldedState(state=DraftState.PUBLISHED, publish_time=first)
     if JobState.PUBLISHED in states:

@@ -56,7 +56,7 @@ def standing(refusals: Iterable[SlotRefusal], targets: Iterable[Target], jobs: I
     """
     accounts = {target.social_account_id for target in targets}
     by_account: dict[str, list[PostJob]] = {}
-    for job in jobs:
+    for job in (each for each in jobs if not each.part):
         by_account.setdefault(job.target.social_account_id, []).append(job)
     return [
         refusal

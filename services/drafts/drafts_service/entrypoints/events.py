@@ -1,9 +1,9 @@
 """The events that Drafts consumes, and the use case for each."""
 
-from drafts_service import wire
 from drafts_service.application.keep_accounts import KeepAccounts
 from drafts_service.application.keep_refusals import KeepRefusals
 from drafts_service.application.reflect_post_jobs import ReflectPostJobs
+from drafts_service.wire import events
 from postflow.publisher.v1.publisher_events_pb2 import (
     PostJobChanged,
     SocialAccountConnected,
@@ -19,8 +19,8 @@ CONSUMER = event_consumer("drafts", "publisher", subjects=(events_subject("queue
 
 def routes(reflect: ReflectPostJobs, keep_accounts: KeepAccounts, keep_refusals: KeepRefusals) -> list[Route]:
     return [
-        envelope_route(PostJobChanged, wire.post_job_event, reflect),
-        route(SocialAccountConnected, wire.announced_account, keep_accounts),
-        route(SocialAccountDisconnected, wire.announced_account, keep_accounts),
-        route(SlotRefused, wire.refused_slot, keep_refusals),
+        envelope_route(PostJobChanged, events.post_job_event, reflect),
+        route(SocialAccountConnected, events.announced_account, keep_accounts),
+        route(SocialAccountDisconnected, events.announced_account, keep_accounts),
+        route(SlotRefused, events.refused_slot, keep_refusals),
     ]

@@ -4,12 +4,12 @@ from typing import Any
 
 import grpc
 
-from drafts_service import wire
 from drafts_service.application.approve_draft import ApproveDraft, BatchApproveDrafts
 from drafts_service.application.create_draft import BatchCreateDrafts, CreateDraft
 from drafts_service.application.find_draft_targets import FindDraftTargets
 from drafts_service.application.get_draft import GetDraft
 from drafts_service.application.update_draft import UpdateDraft
+from drafts_service.wire import drafts
 from postflow.drafts.v1 import drafts_service_pb2 as pb
 from postflow.drafts.v1.draft_targets_service_pb2 import FindDraftTargetsRequest, FindDraftTargetsResponse
 from postflow.drafts.v1.draft_targets_service_pb2_grpc import DraftTargetsServiceServicer
@@ -43,43 +43,43 @@ class DraftsServicer(DraftsServiceServicer, DraftTargetsServiceServicer):
 
     async def CreateDraft(self, request: pb.CreateDraftRequest, context: Context) -> pb.CreateDraftResponse:
         return await self._create(
-            mutation(request, pb.CreateDraftResponse, wire.create_draft_response),
-            wire.given_draft(request.draft, request.draft_id),
+            mutation(request, pb.CreateDraftResponse, drafts.create_draft_response),
+            drafts.given_draft(request.draft, request.draft_id),
         )
 
     async def BatchCreateDrafts(
         self, request: pb.BatchCreateDraftsRequest, context: Context
     ) -> pb.BatchCreateDraftsResponse:
         return await self._create_batch(
-            mutation(request, pb.BatchCreateDraftsResponse, wire.batch_create_drafts_response),
-            [wire.given_draft(each.draft, each.draft_id) for each in request.drafts],
+            mutation(request, pb.BatchCreateDraftsResponse, drafts.batch_create_drafts_response),
+            [drafts.given_draft(each.draft, each.draft_id) for each in request.drafts],
         )
 
     async def GetDraft(self, request: pb.GetDraftRequest, context: Context) -> pb.GetDraftResponse:
         view = await self._get(organization_id=request.organization_id, draft_id=request.draft_id)
-        return wire.get_draft_response(view)
+        return drafts.get_draft_response(view)
 
     async def FindDraftTargets(self, request: FindDraftTargetsRequest, context: Context) -> FindDraftTargetsResponse:
-        return wire.find_draft_targets_response(await self._find_targets(wire.draft_keys(request)))
+        return drafts.find_draft_targets_response(await self._find_targets(drafts.draft_keys(request)))
 
     async def UpdateDraft(self, request: pb.UpdateDraftRequest, context: Context) -> pb.UpdateDraftResponse:
         return await self._update(
-            mutation(request, pb.UpdateDraftResponse, wire.update_draft_response),
-            draft_id=wire.draft_id(request.draft),
+            mutation(request, pb.UpdateDraftResponse, drafts.update_draft_response),
+            draft_id=drafts.draft_id(request.draft),
             etag=request.draft.etag,
-            change=wire.change(request.draft, request.update_mask),
+            change=drafts.change(request.draft, request.update_mask),
         )
 
     async def ApproveDraft(self, request: pb.ApproveDraftRequest, context: Context) -> pb.ApproveDraftResponse:
         return await self._approve(
-            mutation(request, pb.ApproveDraftResponse, wire.approve_draft_response),
-            wire.given_approval(request, request.approver),
+            mutation(request, pb.ApproveDraftResponse, drafts.approve_draft_response),
+            drafts.given_approval(request, request.approver),
         )
 
     async def BatchApproveDrafts(
         self, request: pb.BatchApproveDraftsRequest, context: Context
     ) -> pb.BatchApproveDraftsResponse:
         return await self._approve_batch(
-            mutation(request, pb.BatchApproveDraftsResponse, wire.batch_approve_drafts_response),
-            [wire.given_approval(each, request.approver) for each in request.drafts],
+            mutation(request, pb.BatchApproveDraftsResponse, drafts.batch_approve_drafts_response),
+            [drafts.given_approval(each, request.approver) for each in request.drafts],
         )

@@ -22,7 +22,7 @@ _FIND = Statement(f"""
         select array_agg(job.id) as ids, array_agg(job.version) as versions, array_agg(job.social_account_id),
             array_agg(job.channel), array_agg(job.destination), array_agg(job.state), array_agg(job.state_reason),
             array_agg(job.schedule_time), array_agg(job.publish_time), array_agg(job.external_url),
-            array_agg(job.error_message)
+            array_agg(job.error_message), array_agg(job.part)
         from post_job as job
         where job.organization_id = wanted.organization_id and job.draft_id = wanted.id
     ) as jobs

@@ -22,7 +22,7 @@ _JOB_STATES: Mapping[str, JobState] = {state.value: state for state in JobState}
 
 COLUMNS = """
     organization_id, draft_id, id, version, social_account_id, channel, destination,
-    state, state_reason, schedule_time, publish_time, external_url, error_message
+    state, state_reason, schedule_time, publish_time, external_url, error_message, part
 """
 """The columns of `job_of`."""
 
@@ -30,7 +30,7 @@ _UNLESS_OLDER = """
     on conflict (organization_id, draft_id, id) do update set version = excluded.version, state = excluded.state,
         state_reason = excluded.state_reason, schedule_time = excluded.schedule_time,
         publish_time = excluded.publish_time, external_url = excluded.external_url,
-        error_message = excluded.error_message
+        error_message = excluded.error_message, part = excluded.part
     where post_job.version < excluded.version
 """
 # LATERAL with OFFSET 0: see the plans in `drafts`.
@@ -45,7 +45,7 @@ _JOBS_OF_DRAFTS = Statement(f"""
 _SAVE_JOB = text(f"""
     insert into post_job ({COLUMNS})
     values (:organization_id, :draft_id, :id, :version, :social_account_id, :channel, :destination,
-        :state, :state_reason, :schedule_time, :publish_time, :external_url, :error_message)
+        :state, :state_reason, :schedule_time, :publish_time, :external_url, :error_message, :part)
     {_UNLESS_OLDER}
 """)
 # Names a newer job of each draft, which replaces the stored one: of most drafts nothing is left to be read.
@@ -55,7 +55,7 @@ _STANDINGS = Statement("""
         cast(:versions as bigint[])) as newer (organization_id, draft_id, id, version)
     cross join lateral (
         select organization_id, id, draft_id, version, social_account_id, channel, destination,
-            state, schedule_time, publish_time from post_job
+            state, schedule_time, publish_time, part from post_job
         where post_job.organization_id = newer.organization_id and post_job.draft_id = newer.draft_id
             and (post_job.id <> newer.id or post_job.version >= newer.version) offset 0
     ) as job
@@ -68,17 +68,17 @@ _REFLECT = Statement(f"""
         select organization_id, id, draft_id, version, social_account_id, channel,
             coalesce(destination, '') as destination, state, coalesce(state_reason, '') as state_reason,
             schedule_time, publish_time, coalesce(external_url, '') as external_url,
-            coalesce(error_message, '') as error_message, kind, payload, occur_time,
+            coalesce(error_message, '') as error_message, coalesce(part, 0) as part, kind, payload, occur_time,
             coalesce(is_newest, true) as is_newest
         from unnest(cast(:organizations as text[]), cast(:jobs as text[]), cast(:drafts as text[]),
             cast(:versions as bigint[]), cast(:accounts as text[]), cast(:channels as text[]),
             cast(:destinations as text[]), cast(:states as text[]), cast(:state_reasons as text[]),
             cast(:schedule_times as timestamptz[]),
             cast(:publish_times as timestamptz[]), cast(:urls as text[]), cast(:errors as text[]),
-            cast(:kinds as text[]), cast(:payloads as bytea[]), cast(:occur_times as timestamptz[]),
-            cast(:are_newest as boolean[]))
+            cast(:parts as integer[]), cast(:kinds as text[]), cast(:payloads as bytea[]),
+            cast(:occur_times as timestamptz[]), cast(:are_newest as boolean[]))
             as one (organization_id, id, draft_id, version, social_account_id, channel, destination,
-                state, state_reason, schedule_time, publish_time, external_url, error_message,
+                state, state_reason, schedule_time, publish_time, external_url, error_message, part,
                 kind, payload, occur_time, is_newest)
     ), events as (
         insert into post_job_event (organization_id, post_job_id, version, draft_id, kind, payload, occur_time)
@@ -87,7 +87,7 @@ _REFLECT = Statement(f"""
     ), known as (
         update post_job set version = newest.version, state = newest.state, state_reason = newest.state_reason,
             schedule_time = newest.schedule_time, publish_time = newest.publish_time,
-            external_url = newest.external_url, error_message = newest.error_message
+            external_url = newest.external_url, error_message = newest.error_message, part = newest.part
         from (select * from arrived where is_newest limit :job_count) as newest
         where post_job.organization_id = newest.organization_id and post_job.draft_id = newest.draft_id
             and post_job.id = newest.id and post_job.version < newest.version
@@ -148,6 +148,7 @@ async def save_jobs(connection: AsyncConnection, jobs: Sequence[PostJob]) -> Non
                     "publish_time": job.publish_time,
                     "external_url": job.external_url,
                     "error_message": job.error_message,
+                    "part": job.part,
                 }
                 for job in jobs
             ],
@@ -174,10 +175,11 @@ async def find_standings(tx: Transaction, newer: Collection[Standing]) -> list[S
             state=_JOB_STATES[state],
             schedule_time=schedule_time,
             publish_time=publish_time,
+            part=part,
         )
         for (
             organization_id, job_id, draft_id, version, account, channel, destination, state, schedule_time,
-            publish_time,
+            publish_time, part,
         ) in await tx.fetch(_STANDINGS, names)
         if versions.get((organization_id, job_id), 0) <= version
     ]  # fmt: skip
@@ -210,6 +212,7 @@ async def reflect(
             "publish_times": _sparse([event.publish_time for event in events], None),
             "urls": _sparse([event.external_url for event in events], ""),
             "errors": _sparse([event.error_message for event in events], ""),
+            "parts": _sparse([event.part for event in events], 0),
             "kinds": [event.kind for event in events],
             "payloads": [event.payload for event in events],
             "occur_times": [event.occur_time for event in events],
@@ -235,7 +238,7 @@ def _sparse(values: list[T], most: T) -> list[T]:
 def job_of(row: Iterable[Any]) -> PostJob:
     (
         organization_id, draft_id, job_id, version, account, channel, destination,
-        state, state_reason, schedule_time, publish_time, external_url, error_message,
+        state, state_reason, schedule_time, publish_time, external_url, error_message, part,
     ) = row  # fmt: skip
     return PostJob(
         organization_id=organization_id,
@@ -249,4 +252,5 @@ def job_of(row: Iterable[Any]) -> PostJob:
         publish_time=publish_time,
         external_url=external_url,
         error_message=error_message,
+        part=part,
     )

@@ -5,6 +5,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     Index,
+    Integer,
     LargeBinary,
     MetaData,
     PrimaryKeyConstraint,
@@ -67,6 +68,8 @@ post_job = Table(
     Column("publish_time", Timestamp),
     Column("external_url", Text, nullable=False),
     Column("error_message", Text, nullable=False),
+    # 0 for the post itself, n for its n-th follow-up.
+    Column("part", Integer, nullable=False, server_default=text("0")),
     PrimaryKeyConstraint("organization_id", "draft_id", "id"),
 )
 
@@ -90,5 +93,7 @@ social_account = Table(
     Column("id", Text, nullable=False),
     Column("version", BigInteger, nullable=False),
     Column("state", Text, nullable=False),
+    # Never changes; empty if it is not known.
+    Column("provider", Text, nullable=False, server_default=text("''")),
     PrimaryKeyConstraint("organization_id", "id"),
 )

@@ -1,0 +1,61 @@
+"""Checks of a content before it is saved or approved: its media is fetched, and the rules of its channels are kept.
+
+The calls go to Publisher, before any transaction. What cannot be found out is left unchecked: such a draft is saved,
+and approved only once the bytes of its media are known.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from drafts_service.application.account_obstacles import AccountObstacles, Providers
+from drafts_service.application.known_rules import KnownRules
+from drafts_service.domain.channel_rules import Rules, require_within_rules
+from drafts_service.domain.content import Content
+from drafts_service.domain.media import Inspected, pinned, require_usable
+from drafts_service.domain.target import Target
+from servicekit.faults import Unavailable
+
+
+class MediaInspector(Protocol):
+    async def inspect(self, organization_id: str, urls: Sequence[str]) -> Inspected:
+        """Raises Unavailable if Publisher does not answer."""
+        ...
+
+
+class ContentCheck:
+    def __init__(self, *, obstacles: AccountObstacles, rules: KnownRules, media: MediaInspector) -> None:
+        self._obstacles = obstacles
+        self._rules = rules
+        self._media = media
+
+    async def __call__(self, organization_id: str, content: Content, targets: Sequence[Target]) -> Content:
+        """Returns the content with what was found about its media. Raises MEDIA_REFUSED or CONTENT_BREAKS_RULES."""
+        checked = await self.with_media(organization_id, content)
+        rules = await self._rules()
+        accounts = {target.social_account_id for target in targets}
+        providers = await self._obstacles.learn(organization_id, accounts)
+        if rules is not None:
+            require_within_rules(checked, targets, providers, rules)
+        return checked
+
+    async def with_media(self, organization_id: str, content: Content) -> Content:
+        """Returns the content with the facts of its media, as far as they are known soon. Raises MEDIA_REFUSED."""
+        found = await self.inspect(organization_id, list(dict.fromkeys(each.url for each in content.all_media)))
+        require_usable(content, found)
+        return pinned(content, found)
+
+    async def inspect(self, organization_id: str, urls: Sequence[str]) -> Inspected:
+        """Returns nothing if Publisher does not answer."""
+        if not urls:
+            return {}
+        try:
+            return await self._media.inspect(organization_id, urls)
+        except Unavailable:
+            return {}
+
+    async def rules(self) -> Rules | None:
+        return await self._rules()
+
+    async def learn(self, organization_id: str, targets: Sequence[Target]) -> Providers:
+        """Has the accounts of the targets known to a transaction that follows."""
+        return await self._obstacles.learn(organization_id, {target.social_account_id for target in targets})
