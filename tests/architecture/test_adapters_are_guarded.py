@@ -9,7 +9,10 @@ import pytest
 PACKAGE = Path("services/publisher/publisher_service")
 PROVIDERS = PACKAGE / "adapters/providers"
 GUARD = PROVIDERS / "provider.py"
+# Makes the adapters, and calls none.
+MAKER = PACKAGE / "networks.py"
 CALLS = frozenset({"verify", "send", "look"})
+ALL_CALLS = CALLS | {"prepare", "check"}
 
 
 def adapter_classes(trees: Iterable[ast.Module]) -> frozenset[str]:
@@ -57,12 +60,20 @@ def adapters(modules: Mapping[Path, ast.Module], root: Path) -> frozenset[str]:
 def test_adapters_are_known(adapters: frozenset[str]) -> None:
     assert adapters == {
         "Adapter",
+        "LinkedInAdapter",
+        "LinkedInPageAdapter",
+        "FacebookAdapter",
+        "InstagramAdapter",
         "PreparingAdapter",
         "SandboxAdapter",
         "SandboxBlindAdapter",
         "SandboxContainerAdapter",
         "SandboxHttp",
         "SandboxLookupAdapter",
+        "TelegramAdapter",
+        "SmtpAdapter",
+        "UnipileAdapter",
+        "WebhookAdapter",
     }
 
 
@@ -72,11 +83,16 @@ def test_only_the_guard_has_an_adapter(
     outside = {
         file: tree
         for file, tree in modules.items()
-        if file.is_relative_to(root / PACKAGE) and not file.is_relative_to(root / PROVIDERS)
+        if file.is_relative_to(root / PACKAGE) and not file.is_relative_to(root / PROVIDERS) and file != root / MAKER
     }
     assert outside
     found = {str(file.relative_to(root)): list(unguarded(tree, adapters)) for file, tree in outside.items()}
     assert {file: uses for file, uses in found.items() if uses} == {}
+
+
+def test_what_makes_the_adapters_calls_none(modules: Mapping[Path, ast.Module], root: Path) -> None:
+    used = {node.attr for node in ast.walk(modules[root / MAKER]) if isinstance(node, ast.Attribute)}
+    assert used & ALL_CALLS == set()
 
 
 @pytest.mark.parametrize(

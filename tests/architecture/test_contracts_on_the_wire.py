@@ -58,7 +58,21 @@ def test_every_request_begins_with_its_tenant(protos: list[FileDescriptorProto])
 def test_every_change_can_be_repeated_safely(protos: list[FileDescriptorProto]) -> None:
     """A `request_id` distinguishes a repeat from a second call. Calls that only read, only raise a number, or finish
     what remains need none."""
-    calls = ("Get", "List", "Find", "Check", "Explain", "Plan", "Watch", "Withdraw", "Apply", "Redrive", "Archive")
+    calls = (
+        "Get",
+        "List",
+        "Find",
+        "Check",
+        "Explain",
+        "Plan",
+        "Validate",
+        "Inspect",
+        "Watch",
+        "Withdraw",
+        "Apply",
+        "Redrive",
+        "Archive",
+    )
     # Consumers know each announcement by its version.
     harmless = (*calls, "Replay")
     for file in protos:

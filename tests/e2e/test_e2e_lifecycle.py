@@ -195,7 +195,7 @@ BAD_EVENTS = {
         ("drafts", "an empty envelope", {"queue", "publisher"}),
         ("drafts", "an event of a known type that does not decode", {"queue", "publisher"}),
         ("drafts", "an event without an id", {"queue", "publisher"}),
-        ("publisher", "no envelope", {"queue", "drafts"}),
+        ("publisher", "no envelope", {"queue", "drafts", "publisher"}),
         ("publisher", "an inconsistent event", {"queue", "drafts"}),
         ("schedule", "no envelope", {"queue", "publisher"}),
         ("queue", "no envelope", {"publisher", "schedule"}),

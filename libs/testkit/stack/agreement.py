@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from testkit.stack.history import ENDED, History, Row, draft_of, target_of, target_of_slot
+from testkit.stack.history import ENDED, History, Row, draft_of, is_post, target_of, target_of_slot
 
 
 def disagreements(history: History) -> Iterator[str]:
@@ -22,7 +22,7 @@ def _jobs_in_drafts(history: History) -> Iterator[str]:
 
 
 def _jobs_in_queue(history: History) -> Iterator[str]:
-    jobs = {target_of(row): row for row in history.jobs}
+    jobs = {target_of(row): row for row in history.jobs if is_post(row)}
     slots = {(row["organization_id"], row["id"]): row for row in history.slots}
     states = defaultdict[tuple[str, str], list[str]](list)
     called = set[tuple[str, str]]()
@@ -59,7 +59,9 @@ def _drafts(history: History) -> Iterator[str]:
         counted = [
             job
             for job in jobs[draft["organization_id"], draft["id"]]
-            if target_of(job)[2:] in draft["targets"] or job["state"] not in {"FAILED", "MISSED"}
+            if (target_of(job)[2:] in draft["targets"] or job["state"] not in {"FAILED", "MISSED"})
+            # A follow-up that still waits does so for one that has failed.
+            and (is_post(job) or job["state"] not in {"PENDING", "CANCELED"})
         ]
         its_jobs = [job["state"] for job in counted]
         given_up = any(job["state"] == "CANCELED" and target_of(job)[2:] in draft["targets"] for job in counted)

@@ -13,6 +13,7 @@ from testkit.stack.posting import Posting
 MODES = {"lookup": 65, "keyed": 30, "blind": 5}
 # One provider of each class.
 PROVIDERS = {"sandbox": 40, "sandbox-container": 30, "sandbox-lookup": 25, "sandbox-blind": 5}
+COMMENTS = ("A first comment", "A second comment")
 LATER = timedelta(hours=1)
 """Behind the end of a run: what has its slot then goes out by PublishNow alone."""
 ASK_SECONDS = 0.5
@@ -49,7 +50,15 @@ class Author:
             await self._posting.stack.sandbox.account(external, media_seconds=self._chance.choice((0, 0, 0.5, 2)))
         text = self._changes.text(mark=REFUSED if self._chance.random() < 0.1 else "")
         brand = self._chance.choice(BRANDS)
-        await self._posting.write(self._draft, channels=self._channels, text=text, provider=self._provider, brand=brand)
+        comments = COMMENTS[: self._chance.choice((0, 0, 0, 1, 2))]
+        await self._posting.write(
+            self._draft,
+            channels=self._channels,
+            text=text,
+            provider=self._provider,
+            brand=brand,
+            comments=[f"{comment} on {self._draft}" for comment in comments],
+        )
 
     async def _schedule(self, due: datetime) -> None:
         request_id = self._posting.new_request_id()

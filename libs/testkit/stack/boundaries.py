@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
-from testkit.stack import restores, works
+from testkit.stack import renewals, restores, works
 from testkit.stack.scene import Scene
 
 Work = Callable[[Scene, int], Awaitable[None]]
@@ -77,12 +77,22 @@ BOUNDARIES: Mapping[str, Boundary] = {
     "publisher.prepare.answered": Boundary(work=works.posts),
     "publisher.prepare.recorded": Boundary(work=works.posts),
     "publisher.prepare.asked_ahead": Boundary(work=works.posts),
+    "publisher.follow_ups.committed": Boundary(work=works.commented),
     "publisher.marks.committed": Boundary(work=works.idle),
     "publisher.disconnect.committed": Boundary(work=works.disconnecting, finish=works.disconnected, call=True),
     "publisher.parked.committed": Boundary(work=works.unparking, prepare=works.park, finish=works.unparked),
     "publisher.drop_old_rows.committed": Boundary(work=works.idle, prepare=works.age, fresh=True, rounds=2),
     "publisher.connect.verified": Boundary(work=works.connecting, finish=works.connected, call=True),
     "publisher.connect.committed": Boundary(work=works.connecting, finish=works.connected, call=True),
+    "publisher.refresh.taken": Boundary(work=renewals.refreshing, finish=renewals.refreshed),
+    "publisher.refresh.answered": Boundary(work=renewals.refreshing, finish=renewals.refreshed),
+    "publisher.refresh.recorded": Boundary(work=renewals.refreshing, finish=renewals.refreshed),
+    "publisher.refresh_credentials.asked": Boundary(work=renewals.asking, finish=renewals.refreshed, call=True),
+    "publisher.refresh_credentials.committed": Boundary(work=renewals.asking, finish=renewals.refreshed, call=True),
+    "publisher.start_connect.committed": Boundary(work=renewals.starting, finish=renewals.visited, call=True),
+    "publisher.finish_connect.begun": Boundary(work=renewals.visiting, finish=renewals.visited, call=True),
+    "publisher.finish_connect.granted": Boundary(work=renewals.visiting, finish=renewals.visited, call=True),
+    "publisher.finish_connect.committed": Boundary(work=renewals.visiting, finish=renewals.visited, call=True),
     "publisher.wake_stranded.committed": Boundary(work=works.idle, prepare=works.strand, fresh=True, rounds=2),
     "publisher.drop_kept.committed": Boundary(work=works.idle, prepare=works.doubt, fresh=True, rounds=2),
     "publisher.claim.stopped": Boundary(work=restores.ahead, finish=restores.left),
@@ -91,6 +101,10 @@ BOUNDARIES: Mapping[str, Boundary] = {
     "publisher.reconcile.jobs": Boundary(work=restores.restored, finish=restores.left),
     "publisher.reconcile.versions": Boundary(work=restores.restored, finish=restores.left),
     "publisher.leave_safe_mode.committed": Boundary(work=restores.leaving, finish=restores.left, call=True),
+    "publisher.change_notifications.committed": Boundary(work=works.notifying, finish=works.notified, call=True),
+    "publisher.notify.taken": Boundary(work=works.notifying, finish=works.notified),
+    "publisher.notify.sent": Boundary(work=works.notifying, finish=works.notified),
+    "publisher.notify.recorded": Boundary(work=works.notifying, finish=works.notified),
     "publisher.reseal.committed": Boundary(
         work=works.idle, fresh=True, settings={"POSTFLOW_PUBLISHER_CREDENTIALS_KEYS_FILE": "credentials.rotated"}
     ),

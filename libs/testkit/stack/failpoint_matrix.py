@@ -44,9 +44,11 @@ QUICK = {
     "POSTFLOW_PUBLISHER_RETRY_FIRST": "0.25",
     "POSTFLOW_PUBLISHER_RETRY_CAP": "1",
     "POSTFLOW_PUBLISHER_SWEEP_PERIOD": "0.25",
+    "POSTFLOW_PUBLISHER_MAIL_TIMEOUT": "1",
+    "POSTFLOW_PUBLISHER_WEBHOOK_TIMEOUT": "1",
 }
 """The request's time and the margin are the lease; the sender that was lost is looked up after it."""
-KEPT = ("G0", "G1", "max_attempts", "G2", "G2 (events)", "G3", "G4", "G7", "G10")
+KEPT = ("G0", "G1", "max_attempts", "G2", "G2 (events)", "G3", "G4", "G7", "G10", "follow-ups")
 """The promises that do not need Queue and Drafts."""
 TRIES = 3
 PATIENCE: Mapping[str, float] = {"kill": 1.0, "raise": 1.0, "drop": 1.0, "stall": LEASE + 1.5}

@@ -98,5 +98,10 @@ def target_of_slot(slot: Row, row: Row) -> tuple[str, str, str, str, str]:
     return (*draft_of(slot), slot["social_account_id"], row["channel"], row["destination"])
 
 
+def is_post(job: Row) -> bool:
+    """Returns whether the job is that of a post, and not of one of its follow-ups."""
+    return not job.get("part", 0)
+
+
 def target_of(job: Row) -> tuple[str, str, str, str, str]:
     return (*draft_of(job), job["social_account_id"], job["channel"], job["destination"])

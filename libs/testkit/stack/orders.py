@@ -14,11 +14,14 @@ from postflow.drafts.v1 import draft_pb2, drafts_events_pb2
 from postflow.publisher.v1 import (
     destination_pb2,
     hold_pb2,
+    notification_pb2,
+    notification_service_pb2,
     post_job_pb2,
     publisher_admin_service_pb2,
     publisher_service_pb2,
     social_account_service_pb2,
 )
+from postflow.publisher.v1.notification_service_pb2_grpc import NotificationServiceStub
 from postflow.publisher.v1.publisher_admin_service_pb2_grpc import PublisherAdminServiceStub
 from postflow.publisher.v1.publisher_service_pb2_grpc import PublisherServiceStub
 from postflow.publisher.v1.social_account_service_pb2_grpc import SocialAccountServiceStub
@@ -38,6 +41,7 @@ _PROVIDERS = {"container": "sandbox-container"}
 CHAT = "chat"
 """The destination of posts of accounts named `...-chat`; those named `...-mail` send e-mails, all others post."""
 LATE_LIMIT = timedelta(hours=1)
+REDIRECT_URI = "http://localhost/connected"
 
 
 class Caller:
@@ -47,6 +51,7 @@ class Caller:
         self.posts = PublisherServiceStub(channel)
         self.accounts = SocialAccountServiceStub(channel)
         self.admin = PublisherAdminServiceStub(channel)
+        self.notifications = NotificationServiceStub(channel)
 
 
 class Orders:
@@ -56,6 +61,8 @@ class Orders:
         self.organization_id = organization_id
         self.forbidden: set[str] = set()
         self.slots: dict[str, tuple[str, datetime]] = {}
+        self.rotating: list[str] = []
+        self._backs: dict[str, dict[str, str]] = {}
         self._bus = bus
         self._sandbox = sandbox
         self._ids = Uuid7Source()
@@ -77,6 +84,81 @@ class Orders:
                 request_id=f"connect-{account}-{again}",
             )
         )
+
+    async def connect_rotating(self, caller: Caller, account: str, *, grace: float) -> None:
+        """Connects an account whose refresh tokens are good for one use."""
+        await self.play(account)
+        pair = await self._sandbox.issue_token(self.external(account), seconds=3600, rotating=True, grace=grace)
+        await caller.accounts.ConnectAccount(
+            social_account_service_pb2.ConnectAccountRequest(
+                organization_id=self.organization_id,
+                social_account_id=account,
+                provider="sandbox",
+                external_account_id=self.external(account),
+                credentials=social_account_service_pb2.Credentials(
+                    access_token=pair["access_token"],
+                    refresh_token=pair["refresh_token"],
+                    expire_time=timestamp(SystemClock().now() + timedelta(hours=1)),
+                ),
+            )
+        )
+        self.rotating.append(account)
+
+    async def refresh(self, caller: Caller, account: str) -> None:
+        await caller.accounts.RefreshCredentials(
+            social_account_service_pb2.RefreshCredentialsRequest(
+                organization_id=self.organization_id, social_account_id=account, request_id=f"refresh-{account}"
+            )
+        )
+
+    async def generation(self, caller: Caller, account: str) -> int:
+        response = await caller.accounts.GetAccount(
+            social_account_service_pb2.GetAccountRequest(
+                organization_id=self.organization_id, social_account_id=account
+            )
+        )
+        return response.social_account.credentials_info.generation
+
+    async def visit(self, caller: Caller, account: str, *, again: str = "") -> None:
+        """Begins a visit for the account, and has a person agree."""
+        await self.play(account)
+        begun = await caller.accounts.StartConnect(
+            social_account_service_pb2.StartConnectRequest(
+                organization_id=self.organization_id,
+                provider="sandbox",
+                redirect_uri=REDIRECT_URI,
+                social_account_id=account,
+                request_id=f"visit-{account}-{again}",
+            )
+        )
+        self._backs[account] = await self._sandbox.agree(begun.authorization_url, self.external(account))
+
+    async def come_back(self, caller: Caller, account: str) -> None:
+        back = self._backs[account]
+        await caller.accounts.FinishConnect(
+            social_account_service_pb2.FinishConnectRequest(
+                organization_id=self.organization_id,
+                state=back["state"],
+                code=back["code"],
+                request_id=f"back-{account}-{back['code']}",
+            )
+        )
+
+    async def connect_by_visit(self, caller: Caller, account: str) -> None:
+        """Visits until the account is connected: a visit that was interrupted has to begin again."""
+        if account not in self._backs:
+            await self.visit(caller, account)
+        try:
+            await self.come_back(caller, account)
+        except grpc.aio.AioRpcError as error:
+            if error.code() is not grpc.StatusCode.FAILED_PRECONDITION:
+                raise
+            await self.visit(caller, account, again="again")
+            await self.come_back(caller, account)
+
+    def tokens(self) -> list[Mapping[str, object]]:
+        """Returns what the provider has been asked for tokens."""
+        return [line for line in self._sandbox.ledger() if line.get("operation") == "token"]
 
     async def play(self, account: str) -> None:
         """Has the provider play the class of the account."""
@@ -114,15 +196,19 @@ class Orders:
 
     # as Drafts and Queue
 
-    async def write(self, draft: str, account: str, *, revision: int = 1) -> str:
+    async def write(self, draft: str, account: str, *, revision: int = 1, comments: int = 0) -> str:
         """Announces a draft, approved, and returns its text."""
-        saved = self._saved(draft, account, revision)
+        saved = self._saved(draft, account, revision, comments)
         await self._announce("drafts", "draft", saved)
         return draft_pb2.DraftContent.FromString(saved.content).text
 
-    def _saved(self, draft: str, account: str, revision: int) -> drafts_events_pb2.DraftSaved:
+    def _saved(self, draft: str, account: str, revision: int, comments: int = 0) -> drafts_events_pb2.DraftSaved:
         said = f"{draft} of {self.organization_id}, revision {revision}"
-        content = draft_pb2.DraftContent(text=said).SerializeToString(deterministic=True)
+        follow_ups = [
+            draft_pb2.FollowUp(channel=_place(account).channel, text=f"comment {number} on {said}")
+            for number in range(1, comments + 1)
+        ]
+        content = draft_pb2.DraftContent(text=said, follow_ups=follow_ups).SerializeToString(deterministic=True)
         return drafts_events_pb2.DraftSaved(
             organization_id=self.organization_id,
             draft_id=draft,
@@ -183,10 +269,10 @@ class Orders:
         await self.until(caller, draft, "SCHEDULED")
         await self.command(draft, account)
 
-    async def post_on_each(self, caller: Caller, name: str, *accounts: str) -> None:
+    async def post_on_each(self, caller: Caller, name: str, *accounts: str, comments: int = 0) -> None:
         drafts = {account: f"{name}-{account}" for account in accounts}
         for account, draft in drafts.items():
-            await self.write(draft, account)
+            await self.write(draft, account, comments=comments)
             await self.schedule(draft, account)
         for draft in drafts.values():
             await self.until(caller, draft, "SCHEDULED")
@@ -317,6 +403,37 @@ class Orders:
                 organization_id=self.organization_id, target=_place(account), state=state
             )
         )
+
+    async def notify(self, caller: Caller, people: str) -> None:
+        """Says who gets mails, and sends a test to them."""
+        email = f"{people}@example.com"
+        await caller.notifications.PutRecipients(
+            notification_service_pb2.PutRecipientsRequest(
+                organization_id=self.organization_id,
+                recipient_list=notification_pb2.RecipientList(
+                    recipients=[notification_pb2.Recipient(email=email, role=notification_pb2.RECIPIENT_ROLE_ADMIN)]
+                ),
+                request_id=f"put-{people}",
+            )
+        )
+        await caller.notifications.SendTestNotification(
+            notification_service_pb2.SendTestNotificationRequest(
+                organization_id=self.organization_id, email=email, request_id=f"test-{people}"
+            )
+        )
+
+    async def delivered(self, caller: Caller) -> Sequence[str]:
+        """Returns the addresses of all mails, once each of them has been delivered."""
+
+        async def all_delivered() -> Sequence[str]:
+            found = await caller.notifications.ListDeliveries(
+                notification_service_pb2.ListDeliveriesRequest(organization_id=self.organization_id)
+            )
+            states = {each.state for each in found.deliveries}
+            assert states == {notification_pb2.DELIVERY_STATE_DELIVERED}, found.deliveries
+            return [each.email for each in found.deliveries]
+
+        return await eventually(all_delivered, within=120)
 
     async def resolve(self, caller: Caller, draft: str, account: str) -> None:
         """Says truly that the post of unknown outcome is out."""

@@ -160,13 +160,16 @@ class Posting:
         text: str = "",
         provider: str = "sandbox",
         brand: str = "",
+        comments: Sequence[str] = (),
     ) -> None:
         """Connects an account, writes a draft for it and approves it; skips the steps that were done before."""
         account = f"of-{draft}"
         text = text or f"Text of {draft}"
         targets = [target(account, channel) for channel in channels]
         await self.insist(lambda: self.tenant.connect(account, provider=provider))
-        await self.insist(lambda: self.tenant.create(draft, text, targets, approved=False, brand=brand))
+        await self.insist(
+            lambda: self.tenant.create(draft, text, targets, approved=False, brand=brand, comments=comments)
+        )
         self._drafts.add((self.tenant.organization_id, draft))
         self._texts[draft] = [text]
         await self.approve(draft)

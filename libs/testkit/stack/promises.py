@@ -12,12 +12,14 @@ from testkit.stack.agreement import disagreements
 from testkit.stack.called_runs import refused_wrongly, unsent
 from testkit.stack.caps import miscounted, over_caps, sent_posts
 from testkit.stack.edits import unannounced
+from testkit.stack.follow_ups import out_of_order
 from testkit.stack.history import (
     ENDED,
     History,
     draft_of,
     effects_by_job,
     effects_by_run,
+    is_post,
     key_of,
     run_of,
     target_of,
@@ -47,7 +49,7 @@ def open_jobs(history: History) -> Iterator[str]:
     """Finds jobs that have not ended, except those of targets that were never scheduled."""
     booked = _booked(history)
     for job in history.jobs:
-        if job["state"] not in ENDED and (job["state"] != "PENDING" or target_of(job) in booked):
+        if job["state"] not in ENDED and (job["state"] != "PENDING" or (is_post(job) and target_of(job) in booked)):
             yield f"job {job['id']} is {job['state']}"
 
 
@@ -57,7 +59,7 @@ def _survived(history: History) -> Iterator[str]:
     slots = {(row["organization_id"], row["id"]) for row in history.slots}
     yield from (f"draft {each} was acknowledged and is gone" for each in history.acknowledged.drafts - drafts)
     yield from (f"slot {each} was acknowledged and is gone" for each in history.acknowledged.slots - slots)
-    jobs = {target_of(row) for row in history.jobs}
+    jobs = {target_of(row) for row in history.jobs if is_post(row)}
     by_id = {(row["organization_id"], row["id"]): row for row in history.slots}
     for row in history.slot_targets:
         target = target_of_slot(by_id[row["organization_id"], row["slot_id"]], row)
@@ -98,7 +100,7 @@ def _finished(history: History) -> Iterator[str]:
             yield f"job {job['id']} is {job['state']} with next action {next_action}"
         if job["state"] not in ENDED and job["schedule_time"] and job["schedule_time"] <= history.now:
             yield f"job {job['id']} is due and still {job['state']} {job['state_reason']}"
-    jobs = {target_of(row): row["id"] for row in history.jobs}
+    jobs = {target_of(row): row["id"] for row in history.jobs if is_post(row)}
     for slot in history.slots:
         if slot["state"] in LIVE_SLOTS and slot["schedule_time"] <= history.now:
             waiting_for = [
@@ -109,7 +111,7 @@ def _finished(history: History) -> Iterator[str]:
 
 def _targets_kept(history: History) -> Iterator[str]:
     """G2: a target of a draft whose account has a slot is not given up, unless somebody asked to remove it."""
-    jobs = {target_of(row): row for row in history.jobs}
+    jobs = {target_of(row): row for row in history.jobs if is_post(row)}
     for target in sorted(_booked(history)):
         job = jobs.get(target)
         given_up = {"PENDING"} if target[:2] in history.acknowledged.asked_to_remove else {"CANCELED", "PENDING"}
@@ -150,9 +152,12 @@ def _failed_is_true(history: History) -> Iterator[str]:
 
 
 def _removals_respected(history: History) -> Iterator[str]:
-    """G6: once a removal was answered OK, nothing goes out until the draft gets a time again, or a call sends it."""
+    """G6: once a removal was answered OK, nothing goes out until the draft gets a time again, or a call sends it.
+
+    Follow-ups of a post that is out go out: it was too late to remove that.
+    """
     called = history.acknowledged.called.keys
-    sends = [send for send in _sends(history) if send.key not in called]
+    sends = [send for send in _sends(history) if send.key not in called and is_post(send.job)]
     yield from started_anyway(history.acknowledged.removals, sends)
 
 
@@ -236,7 +241,8 @@ def _edits_respected(history: History) -> Iterator[str]:
     shown = {(draft["organization_id"], draft["id"]): draft["text"] for draft in history.drafts}
     named = {job_id for edit in edits for job_id in edit.in_flight}
     for job_id, its_effects in effects.items():
-        text = shown.get(draft_of(jobs[job_id])) if job_id in jobs and job_id not in named else None
+        is_shown = job_id in jobs and job_id not in named and is_post(jobs[job_id])
+        text = shown.get(draft_of(jobs[job_id])) if is_shown else None
         for effect in its_effects:
             if text is not None and effect["text"] != text:
                 yield f"effect {effect['id']} is {effect['text']!r}, its draft shows {text!r}"
@@ -259,4 +265,5 @@ CHECKS: Mapping[str, Callable[[History], Iterator[str]]] = {
     "G19": _stops_respected,
     "G21": _edits_respected,
     "calls": _calls_respected,
+    "follow-ups": out_of_order,
 }

@@ -11,7 +11,12 @@ from google.protobuf.message import Message
 
 from postflow.drafts.v1 import draft_targets_service_pb2, drafts_service_pb2
 from postflow.ops.v1 import operations_service_pb2
-from postflow.publisher.v1 import publisher_admin_service_pb2, publisher_service_pb2, social_account_service_pb2
+from postflow.publisher.v1 import (
+    notification_service_pb2,
+    publisher_admin_service_pb2,
+    publisher_service_pb2,
+    social_account_service_pb2,
+)
 from postflow.queue.v1 import queue_admin_service_pb2, queue_service_pb2
 from postflow.rules.v1 import rules_pb2
 from postflow.schedule.v1 import schedule_admin_service_pb2, schedule_service_pb2, timer_service_pb2
@@ -27,6 +32,7 @@ SERVED_BY = {
 FILES = (
     draft_targets_service_pb2,
     drafts_service_pb2,
+    notification_service_pb2,
     operations_service_pb2,
     publisher_admin_service_pb2,
     publisher_service_pb2,
@@ -53,6 +59,7 @@ ACROSS_ORGANIZATIONS = frozenset(
     or "PublisherAdminService/" in name
     or "Operations" in name
     or "DraftTargetsService/" in name
+    or name.endswith("/ListChannels")
 )
 TOMORROW = (SystemClock().now() + timedelta(days=1)).isoformat()
 TARGET = {"social_account_id": "page", "channel": "facebook"}
@@ -153,7 +160,13 @@ VALID: Mapping[str, Mapping[str, object]] = {
     "postflow.publisher.v1.PublisherAdminService/GetSafeMode": {},
     "postflow.publisher.v1.PublisherAdminService/LeaveSafeMode": {"operator": "ann"},
     "postflow.publisher.v1.PublisherAdminService/ReplayPostJobEvents": {},
+    "postflow.publisher.v1.PublisherService/InspectMedia": {"urls": ["https://pictures.example/1.jpg"]},
+    "postflow.publisher.v1.PublisherService/ListChannels": {},
     "postflow.publisher.v1.PublisherService/ListDestinations": {},
+    "postflow.publisher.v1.PublisherService/ValidateContent": {
+        "content": {"text": "hello"},
+        "targets": [{"social_account_id": "page", "channel": "facebook"}],
+    },
     "postflow.publisher.v1.PublisherService/UpdateDestination": {
         "target": {"social_account_id": "page", "channel": "telegram", "destination": "@chat"},
         "state": "DESTINATION_STATE_INACTIVE",
@@ -163,12 +176,38 @@ VALID: Mapping[str, Mapping[str, object]] = {
         "external_account_id": "page-1",
         "credentials": {"access_token": "sandbox-token"},
     },
+    "postflow.publisher.v1.SocialAccountService/StartConnect": {
+        "provider": "sandbox",
+        "redirect_uri": "http://localhost/connected",
+    },
+    "postflow.publisher.v1.SocialAccountService/FinishConnect": {"state": "some", "code": "some"},
+    "postflow.publisher.v1.SocialAccountService/RefreshCredentials": {"social_account_id": "page"},
     "postflow.publisher.v1.SocialAccountService/DisconnectAccount": {"social_account_id": "page"},
     "postflow.publisher.v1.SocialAccountService/UpdateAccount": {"social_account_id": "page", "display_name": "Page"},
     "postflow.publisher.v1.SocialAccountService/GetAccount": {"social_account_id": "page"},
     "postflow.publisher.v1.SocialAccountService/ListAccounts": {},
     "postflow.publisher.v1.SocialAccountService/ListActivity": {"social_account_id": "page"},
     "postflow.publisher.v1.SocialAccountService/GetUsage": {"social_account_id": "page"},
+    "postflow.publisher.v1.NotificationService/PutRecipients": {
+        "recipient_list": {"recipients": [{"email": "ann@example.com", "role": "RECIPIENT_ROLE_ADMIN"}]},
+    },
+    "postflow.publisher.v1.NotificationService/GetRecipients": {},
+    "postflow.publisher.v1.NotificationService/ListRecipients": {},
+    "postflow.publisher.v1.NotificationService/CreateSubscription": {
+        "subscription": {"url": "https://example.com/hook"},
+    },
+    "postflow.publisher.v1.NotificationService/GetSubscription": {"subscription_id": "w1"},
+    "postflow.publisher.v1.NotificationService/ListSubscriptions": {},
+    "postflow.publisher.v1.NotificationService/UpdateSubscription": {
+        "subscription_id": "w1",
+        "subscription": {"description": "the shop"},
+        "update_mask": "description",
+    },
+    "postflow.publisher.v1.NotificationService/RotateSubscriptionSecret": {"subscription_id": "w1"},
+    "postflow.publisher.v1.NotificationService/DeleteSubscription": {"subscription_id": "w1"},
+    "postflow.publisher.v1.NotificationService/ListDeliveries": {},
+    "postflow.publisher.v1.NotificationService/RetryDelivery": {"delivery_id": "n1"},
+    "postflow.publisher.v1.NotificationService/SendTestNotification": {"subscription_id": "w1"},
     "postflow.ops.v1.OperationsService/GetStats": {},
     "postflow.ops.v1.OperationsService/ListDeadLetters": {},
     "postflow.ops.v1.OperationsService/RedriveDeadLetters": {"consumer": "queue-events"},

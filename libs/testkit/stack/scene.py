@@ -3,9 +3,10 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import asyncpg
 import grpc
@@ -15,6 +16,8 @@ from servicekit.run.loops import wait
 from testkit.stack.orders import Caller, Orders
 
 VICTIM, OTHER = "publisher-2", "publisher"
+ALONE = 2.5
+"""Seconds that the other process is stopped at most: shorter than its lease."""
 UNANSWERED = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.INTERNAL, grpc.StatusCode.DEADLINE_EXCEEDED})
 
 
@@ -40,6 +43,14 @@ class Scene:
         finally:
             await connection.close()
         return done
+
+    async def rows(self, query: str) -> list[Mapping[str, Any]]:
+        """Reads rows of the organization."""
+        connection = await asyncpg.connect(self.stack.database_urls["publisher"])
+        try:
+            return [dict(row) for row in await connection.fetch(query, self.orders.organization_id)]
+        finally:
+            await connection.close()
 
     async def ask(self, call: Callable[[Caller], Awaitable[object]]) -> None:
         """Asks the victim, which may die of it. Waits for no answer of one that stands still at the failpoint."""

@@ -7,6 +7,7 @@ import grpc
 
 from postflow.drafts.v1 import draft_pb2, drafts_events_pb2, drafts_service_pb2, drafts_service_pb2_grpc
 from postflow.publisher.v1 import (
+    notification_service_pb2_grpc,
     post_job_pb2,
     publisher_admin_service_pb2_grpc,
     publisher_service_pb2,
@@ -46,6 +47,7 @@ class Clients:
         self.publisher = publisher_service_pb2_grpc.PublisherServiceStub(self.channels["publisher"])
         self.publisher_admin = publisher_admin_service_pb2_grpc.PublisherAdminServiceStub(self.channels["publisher"])
         self.accounts = social_account_service_pb2_grpc.SocialAccountServiceStub(self.channels["publisher"])
+        self.notifications = notification_service_pb2_grpc.NotificationServiceStub(self.channels["publisher"])
 
     async def ready(self) -> None:
         """Waits until all channels have reconnected: after a restart they do so only now and then, and refuse calls."""
@@ -126,9 +128,11 @@ class Tenant:
         approved: bool = True,
         requested_time: datetime | None = None,
         brand: str = "",
+        comments: Sequence[str] = (),
     ) -> draft_pb2.Draft:
-        """Creates a draft; without targets it gets the account `page` on Facebook."""
-        content = draft_pb2.DraftContent(text=text)
+        """Creates a draft; without targets it gets the account `page` on Facebook, where its comments are."""
+        follow_ups = [draft_pb2.FollowUp(channel="facebook", text=each) for each in comments]
+        content = draft_pb2.DraftContent(text=text, follow_ups=follow_ups)
         created = await self.clients.drafts.CreateDraft(
             drafts_service_pb2.CreateDraftRequest(
                 organization_id=self.organization_id,
@@ -291,13 +295,20 @@ class Tenant:
         return list(answer.post_jobs)
 
     async def states(self, draft_id: str) -> set[str]:
-        """Returns the states of the draft's post jobs, by their names in the database."""
-        names = {post_job_pb2.PostJobState.Name(job.state) for job in await self.jobs(draft_id)}
+        """Returns the states of the draft's posts, by their names in the database; those of follow-ups left out."""
+        names = {post_job_pb2.PostJobState.Name(job.state) for job in await self.jobs(draft_id) if not job.part}
         return {name.removeprefix("POST_JOB_STATE_") for name in names}
 
     async def job(self, post_job_id: str) -> publisher_service_pb2.GetPostJobResponse:
         return await self.clients.publisher.GetPostJob(
             publisher_service_pb2.GetPostJobRequest(organization_id=self.organization_id, post_job_id=post_job_id)
+        )
+
+    async def retry(self, post_job_id: str) -> None:
+        await self.clients.publisher.RetryPostJob(
+            publisher_service_pb2.RetryPostJobRequest(
+                organization_id=self.organization_id, post_job_id=post_job_id, request_id=f"retry-{post_job_id}"
+            )
         )
 
     async def until(self, draft_id: str, state: draft_pb2.DraftState, *, within: float = 20.0) -> draft_pb2.Draft:

@@ -8,7 +8,7 @@ from postflow.publisher.v1.destination_pb2 import DESTINATION_STATE_ACTIVE, DEST
 from servicekit.clock import SystemClock
 from testkit.eventually import eventually, holds
 from testkit.stack.orders import CHAT, CLASSES
-from testkit.stack.scene import Scene
+from testkit.stack.scene import ALONE, Scene
 
 _AWAY = 1.5
 _HELD = 0.75
@@ -20,6 +20,13 @@ _ALONE = 2.5
 
 async def posts(scene: Scene, number: int) -> None:
     await scene.orders.post_on_each(scene.other, f"d{number}", *CLASSES)
+
+
+async def commented(scene: Scene, number: int) -> None:
+    """Posts with two comments each, which the victim begins if the other process is stopped."""
+    await scene.orders.post_on_each(scene.other, f"d{number}", *CLASSES, comments=2)
+    async with scene.alone():
+        await scene.until_hit(within=_ALONE)
 
 
 async def doubtful(scene: Scene, number: int) -> None:
@@ -61,6 +68,18 @@ async def posted_now(scene: Scene) -> None:
 async def replaying(scene: Scene, number: int) -> None:
     await posts(scene, number)
     await scene.ask(scene.orders.replay)
+
+
+async def notifying(scene: Scene, number: int) -> None:
+    """A mail that the victim sends: it hears of it first."""
+    await scene.ask(lambda caller: scene.orders.notify(caller, f"p{number}"))
+
+
+async def notified(scene: Scene) -> None:
+    """The call is repeated, and each mail is delivered once."""
+    await scene.orders.notify(scene.other, "p0")
+    emails = await scene.orders.delivered(scene.other)
+    assert len(emails) == len(set(emails)), emails
 
 
 async def ending_holds(scene: Scene, number: int) -> None:
@@ -124,6 +143,13 @@ async def park(scene: Scene) -> None:
 
 
 async def unparking(scene: Scene, number: int) -> None:
+    """The line is due, as the victim sees first."""
+    async with scene.alone():
+        await _bring_forward(scene)
+        await scene.until_hit(within=ALONE)
+
+
+async def _bring_forward(scene: Scene) -> None:
     await scene.change(
         "update account_gate set last_outreach_time = last_outreach_time - interval '1 hour' where organization_id = $1"
     )
@@ -132,7 +158,7 @@ async def unparking(scene: Scene, number: int) -> None:
 
 async def unparked(scene: Scene) -> None:
     async def all_are_out() -> bool:
-        await unparking(scene, 0)
+        await _bring_forward(scene)
         return len(scene.orders.effects("keyed-mail")) == 4
 
     await eventually(all_are_out, within=60)

@@ -52,6 +52,10 @@ async def test_every_line_of_the_page_runs(stack: Stack) -> None:
     outcomes = Counter(result["outcome"] for answer in answers for result in answer.get("results", ()))
     assert outcomes == {"PUBLISH_NOW_OUTCOME_STARTED": 1, "CANCEL_OUTCOME_CANCELED": 1}
     assert [answer["outcome"] for answer in answers if "outcome" in answer] == ["WITHDRAW_OUTCOME_WITHDRAWN"]
+    connected = {
+        answer["socialAccount"]["id"]: answer["socialAccount"] for answer in answers if "socialAccount" in answer
+    }
+    assert connected["cafe"]["credentialsInfo"]["generation"] == "2"
     states = {answer["postJob"]["draftId"]: answer["postJob"]["state"] for answer in answers if "postJob" in answer}
     assert states == {
         "p1": "POST_JOB_STATE_SCHEDULED",

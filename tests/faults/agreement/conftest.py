@@ -9,20 +9,25 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import text
 
-from drafts_service import wire as drafts_wire
 from drafts_service.application.account_obstacles import AccountObstacles
 from drafts_service.application.approve_draft import ApproveDraft, DraftApproval
 from drafts_service.application.complete_withdrawals import CompleteWithdrawals
+from drafts_service.application.content_check import ContentCheck
 from drafts_service.application.create_draft import CreateDraft, DraftCreation
 from drafts_service.application.get_draft import GetDraft
 from drafts_service.application.keep_accounts import KeepAccounts
 from drafts_service.application.keep_refusals import KeepRefusals
+from drafts_service.application.known_rules import KnownRules
 from drafts_service.application.reflect_post_jobs import ReflectPostJobs
 from drafts_service.application.update_draft import UpdateDraft
+from drafts_service.domain.channel_rules import Rules
 from drafts_service.domain.content import Content
 from drafts_service.domain.draft import Change, GivenApproval, GivenDraft, UpdatedDraft
+from drafts_service.domain.media import Inspected
 from drafts_service.domain.target import Target
 from drafts_service.entrypoints.events import routes as drafts_routes
+from drafts_service.wire import drafts as drafts_drafts
+from drafts_service.wire import events as drafts_events
 from postflow.bus.v1 import bus_pb2
 from postflow.drafts.v1.draft_pb2 import Draft
 from postflow.publisher.v1.publisher_service_pb2 import WithdrawContentResponse
@@ -138,6 +143,18 @@ class Stream:
         return Hearing(0, 0)
 
 
+class AllTaken:
+    """A publisher without any rule."""
+
+    async def rules(self) -> Rules:
+        return {}
+
+
+class NoMedia:
+    async def inspect(self, organization_id: str, urls: Sequence[str]) -> Inspected:
+        raise AssertionError("no draft here has media")
+
+
 class AllConnected:
     """Publisher's accounts: all connected for Queue, unreachable for Drafts."""
 
@@ -165,12 +182,13 @@ class World:
     def _make_drafts(self) -> None:
         site, ledger = self.drafts, RequestLedger(self.drafts.database, self.clock)
         obstacles = AccountObstacles(database=site.database, directory=AllConnected())
+        check = ContentCheck(obstacles=obstacles, rules=KnownRules(AllTaken(), SystemClock()), media=NoMedia())
         creation = DraftCreation(ids=Uuid7Source(), outbox=site.outbox)
-        self._create = CreateDraft(creation=creation, ledger=ledger, obstacles=obstacles)
-        self._approve = ApproveDraft(approval=DraftApproval(site.outbox), ledger=ledger)
+        self._create = CreateDraft(creation=creation, ledger=ledger, check=check)
+        self._approve = ApproveDraft(approval=DraftApproval(site.outbox), ledger=ledger, check=check)
         self._update = UpdateDraft(
             database=site.database, clock=self.clock, ledger=ledger, outbox=site.outbox, publisher=self,
-            obstacles=obstacles,
+            obstacles=obstacles, check=check,
         )  # fmt: skip
         self._get = GetDraft(database=site.database, obstacles=obstacles)
         self.complete_withdrawals = CompleteWithdrawals(
@@ -234,11 +252,11 @@ class World:
         if self.loses_answer():
             raise Unavailable("DOWNSTREAM_UNAVAILABLE", "the answer is lost")
         response: WithdrawContentResponse = withdraw_response(withdrawal)
-        return drafts_wire.withdrawal_answer(organization_id, draft_id, below, response)
+        return drafts_events.withdrawal_answer(organization_id, draft_id, below, response)
 
     async def get_draft(self, organization_id: str, draft_id: str, *, is_optional: bool) -> QueuedDraft:
         found = await self._get(organization_id=organization_id, draft_id=draft_id)
-        return queued_draft(organization_id, drafts_wire.draft_message(found))
+        return queued_draft(organization_id, drafts_drafts.draft_message(found))
 
     # the users' calls
 
@@ -247,7 +265,7 @@ class World:
         return call(method, organization_id=ORG, request_id=request_id, digest=request_id.encode())
 
     async def shown(self, draft: str) -> Draft:
-        return drafts_wire.draft_message(await self._get(organization_id=ORG, draft_id=draft))
+        return drafts_drafts.draft_message(await self._get(organization_id=ORG, draft_id=draft))
 
     async def create(self, draft: str, targets: Sequence[Target]) -> None:
         given = GivenDraft(id=draft, content=Content(text="text"), targets=tuple(targets))

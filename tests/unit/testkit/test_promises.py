@@ -329,3 +329,34 @@ def test_only_a_target_without_a_time_may_be_left_open() -> None:
     extra = job(id="other", channel="instagram_feed", state="PENDING", schedule_time=None, external_id="")
     assert list(open_jobs(replace(GOOD, jobs=[job(), extra]))) == []
     assert list(open_jobs(history("PENDING"))) == ["job job is PENDING"]
+
+
+def commented(state: str = "PUBLISHED", **changes: Any) -> History:
+    """A post that is out, with a comment."""
+    comment = job(id="comment", part=1, follows="sp-1", external_id="sp-2", slot_id="", state=state)
+    below = effect(**{"id": "sp-2", "idempotency_key": "comment-1", "seq": 2, "follows": "sp-1", **changes})
+    good = history("PUBLISHED")
+    return replace(
+        good,
+        jobs=[*good.jobs, comment],
+        attempts=[*good.attempts, attempt(post_job_id="comment", idempotency_key="comment-1")],
+        effects=[
+            *({"seq": 1, **each} for each in good.effects),
+            *([below] if state == "PUBLISHED" else ()),
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (commented(), set()),
+        (commented(seq=0), {"follow-ups"}),
+        (commented(follows="sp-9"), {"follow-ups"}),
+        (commented("PENDING"), {"follow-ups"}),
+        (commented("FAILED"), set()),
+    ],
+    ids=["in order", "before its post", "below another post", "forgotten", "failed"],
+)
+def test_a_comment_goes_out_below_its_post_and_behind_it(found: History, expected: set[str]) -> None:
+    assert {each for each in names(violations(found)) if each == "follow-ups"} == expected
