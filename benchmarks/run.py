@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks import (
+    adapters,
     calendars,
     calls,
     dispatch,
@@ -28,6 +29,7 @@ from benchmarks import (
     overload,
     pipeline,
     queues,
+    refresh,
     sites,
     timers,
 )
@@ -77,6 +79,7 @@ def main() -> None:
         "--republish-rate", type=int, default=5000, help="lost events published again, a second (default 5,000)"
     )
     parser.add_argument("--frozen", type=int, default=100_000, help="due posts of a freeze (default 100,000)")
+    parser.add_argument("--accounts", type=int, default=10_000, help="accounts to refresh at once (default 10,000)")
     parser.add_argument("--calls", type=int, default=2000, help="measured calls of each method (default 2,000)")
     parser.add_argument("--statements", action="store_true", help="list the statements of each call")
     parser.add_argument("--history", action="store_true", help="add this run to benchmarks/history.jsonl")
@@ -208,6 +211,16 @@ def _freeze(arguments: Namespace) -> list[Result]:
     return asyncio.run(freeze.measure(arguments.frozen, arguments.seconds))
 
 
+def _refresh(arguments: Namespace) -> list[Result]:
+    _announce("the refresh of credentials that are due at once")
+    return asyncio.run(refresh.measure(arguments.accounts))
+
+
+def _adapters(arguments: Namespace) -> list[Result]:
+    _announce("posts through the adapters of networks, and checks of contents")
+    return adapters.measure(arguments.calls)
+
+
 def _outbox(arguments: Namespace) -> list[Result]:
     _announce("the outbox of a lost stream")
     return asyncio.run(outbox.measure(arguments.events, arguments.republish_rate))
@@ -237,6 +250,8 @@ _PARTS: Mapping[str, _Part] = {
     "isolation": _Part("lateness of posts beside another provider that takes 2 s for each request", _isolation),
     "held": _Part("CPU of a stack that idles while many posts are over a daily cap, or on hold", _held),
     "lines": _Part("lateness of posts beside a backlog of one busy account", _lines),
+    "refresh": _Part("the refresh of the credentials of many accounts: accounts a second, statements each", _refresh),
+    "adapters": _Part("CPU of a post in the adapter of each network, beside the sandbox's; ValidateContent", _adapters),
     "freeze": _Part("a hold of an organization with due posts: its answer, its cost while it lasts, its end", _freeze),
 }
 

@@ -11,12 +11,14 @@ import asyncpg
 
 from postflow.drafts.v1 import draft_pb2
 from publisher_service.adapters.vault import Vault
+from publisher_service.domain.credentials import Credentials
 from publisher_service.domain.post_job import Target, job_id
 from queue_service.domain.command import REPEAT_DELAYS
 from servicekit.ids import Uuid7Source
 
 ORGANIZATIONS = 20
 _CHANNEL = "facebook"
+_CREDENTIALS = Credentials(access_token="sandbox-bench")  # noqa: S106 - the sandbox takes any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +75,7 @@ class Seeder:
                     "",
                     [_CHANNEL],
                     "CONNECTED",
-                    self._vault.seal("sandbox-bench", organization_id=post.organization_id, account_id=post.account_id),
+                    self._vault.seal(_CREDENTIALS, organization_id=post.organization_id, account_id=post.account_id),
                     1,
                     now,
                     now,
