@@ -268,3 +268,13 @@ async def test_an_end_after_the_slots_time_reopens_nothing(queue: "Queue") -> No
     await queue.settle(queue.report(queue.stream.taken()[0], JobState.FAILED))
     [after] = await queue.rows("select search_from from account_queue")
     assert after == before
+
+
+@pytest.mark.parametrize("state", JobState)
+async def test_a_follow_up_says_nothing_about_the_slot_of_its_post(queue: "Queue", state: JobState) -> None:
+    [command] = await handed_over(queue)
+    comment = queue.report(command, state, 9, slot_id="", slot_revision=0, part=1, job_id="job-d1-1")
+    await queue.settle(comment)
+    assert await queue.states() == {"d1": "DISPATCHED"}
+    await queue.settle(queue.report(command, JobState.FAILED, 3), comment)
+    assert await queue.states() == {"d1": "FAILED"}

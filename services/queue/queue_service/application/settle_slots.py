@@ -38,6 +38,8 @@ class SettleSlots:
         self._outbox = outbox
 
     async def __call__(self, tx: Transaction, reports: Sequence[JobReport], now: datetime) -> None:
+        # A follow-up has no slot, and says nothing about that of its post.
+        reports = [each for each in reports if not each.part]
         # Accounts are locked before slots, here as everywhere, because a post that was not sent frees a place under its
         # account's cap. A post that was sent before its slot's time frees one, too, but for these `_reopen` locks the
         # account after the slot. If that deadlocks with a dispatcher, the transaction is run again.

@@ -35,6 +35,8 @@ class JobReport(NamedTuple):
     publish_time: datetime | None
     # PublishNow sends it, with or without a slot; None if the report does not tell.
     publish_now: bool | None = False
+    # 0 for the post, n for its n-th follow-up.
+    part: int = 0
 
     @property
     def slot_key(self) -> tuple[str, str]:

@@ -47,6 +47,7 @@ def report_of(organization_id: str, job: post_job_pb2.PostJob) -> JobReport:
         next_action_time=_next_action_time(job),
         publish_time=moment(job.publish_time) if job.HasField("publish_time") else None,
         publish_now=job.publish_now,
+        part=job.part,
     )
 
 

@@ -49,6 +49,8 @@ def _of_event(event: bus_pb2.Event) -> Iterator[Hint]:
         yield Hint((event.organization_id, slot.social_account_id), Change(slot.slot_id), 0)
     elif event.type == _JOB_CHANGED:
         job = publisher_events_pb2.PostJobChanged.FromString(event.payload).post_job
+        if job.part:  # follow-ups have no slot
+            return
         to = job.target
         change = Change(job.slot_id, job.draft_id, to.channel, to.destination)
         yield Hint((event.organization_id, to.social_account_id), change, job.version)
