@@ -5,7 +5,7 @@ READY := $(VENV)/.ready
 RUN   := env -u PYTHONDONTWRITEBYTECODE PYTHONTZPATH= $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo psql streams fmt test faults lint check proto client bench bench-plot clean again
+.PHONY: help run demo psql streams mail fmt test faults lint check proto client bench bench-plot clean again
 
 help:            ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -21,6 +21,9 @@ psql: $(READY)   ## open a service's database, while it runs (SERVICE=queue ARGS
 
 streams: $(READY) ## show streams, consumers, their lag, the next messages, while it runs (ARGS="--peek 20")
 	@exec $(RUN)/python -m devstack streams $(ARGS)
+
+mail: $(READY)   ## show the newest mails that people would get (ARGS="--count 20", or ARGS=ID for a whole one)
+	@exec $(RUN)/postflow mailbox $(ARGS)
 
 fmt: $(READY)    ## format code and protos, and mend what ruff can mend
 	$(VENV)/bin/ruff check --quiet --fix-only .
