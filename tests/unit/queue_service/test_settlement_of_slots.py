@@ -234,6 +234,21 @@ def test_what_publish_now_sends_leaves_a_canceled_slot_canceled(state: JobState)
     assert settle(canceled, [report(state, 3)], now=NOW).state is not SlotState.CANCELED
 
 
+@pytest.mark.parametrize("state", [JobState.FAILED, JobState.MISSED, JobState.CANCELED])
+@pytest.mark.parametrize("publish_now", [True, False])
+def test_a_run_that_ended_before_the_cancellation_is_shown(state: JobState, publish_now: bool) -> None:
+    canceled = slot()._replace(state=SlotState.CANCELED, state_reason="REMOVED", revision=2)
+    after = settle(canceled, [report(state, 3, publish_now=publish_now)], now=NOW)
+    assert (after.state, after.state_reason) == (SlotState.CANCELED, "REMOVED")
+    assert [target.job_state for target in after.targets] == [state]
+    assert settle(after, [report(state, 3, publish_now=publish_now)], now=NOW).targets == after.targets
+
+
+def test_a_run_of_an_older_slot_is_not_shown_on_a_canceled_one() -> None:
+    canceled = slot()._replace(state=SlotState.CANCELED, state_reason="REMOVED", revision=2)
+    assert settle(canceled, [report(JobState.FAILED, 3, slot_id="s0", publish_now=True)], now=NOW) == canceled
+
+
 def test_an_older_report_leaves_a_canceled_slot_canceled() -> None:
     canceled = slot()._replace(state=SlotState.CANCELED, state_reason="REMOVED")
     sent = settle(canceled, [report(JobState.PUBLISHED, 3, publish_now=True, publish_time=NOW)], now=NOW)

@@ -126,6 +126,19 @@ async def test_a_slot_that_was_removed_before_stays_canceled(queue: "Queue", cal
     assert await queue.rows("select 1 from slot_target where job_state = 'PUBLISHED' and not sent_now")
 
 
+@pytest.mark.parametrize("publish_now", [True, False], ids=["PublishNow", "RetryPostJob"])
+async def test_a_removed_slot_shows_the_run_that_failed_meanwhile(
+    queue: "Queue", call: Rearranging, publish_now: bool
+) -> None:
+    """Publisher had not heard of the removal when the run failed, and names the revision before it."""
+    failed = await report(queue, "page-1", JobState.FAILED, 3, publish_now=publish_now)
+    await call.remove("page-1")
+    await queue.settle(failed)
+    slot = await slot_of(queue, "page-1")
+    assert (slot.revision, slot.state_reason, (await queue.states())["page-1"]) == (2, "REMOVED", "CANCELED")
+    assert len(await queue.rows("select 1 from slot_target where job_state = 'FAILED'")) == 1
+
+
 async def test_its_time_comes_while_it_is_under_way(queue: "Queue", call: Rearranging) -> None:
     await queue.settle(await report(queue, "page-0", JobState.BLOCKED, 3))
     queue.now = START + 3 * HOUR

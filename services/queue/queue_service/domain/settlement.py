@@ -149,8 +149,8 @@ def settle(slot: SlotProgress, reports: Sequence[JobReport], *, now: datetime) -
     targets = _reported(slot, relevant)
     if slot.state is SlotState.CANCELED:
         news = [target.report for target in targets if target.report is not None]
-        # The draft was taken out of the queue, and published at once after that; older reports change nothing.
-        if not news or any(report.publish_now for report in news):
+        # The draft was taken out of the queue, and a call has sent it; older reports change nothing.
+        if not news or any(_leaves_canceled(slot, report) for report in news):
             return slot._replace(targets=targets)
     if _returns(slot, targets):
         return _returned(slot, targets, now)
@@ -229,8 +229,20 @@ def outcome(states: Iterable[JobState | None]) -> SlotState:
 
 
 def _concerns(slot: SlotProgress, report: JobReport) -> bool:
-    """Returns False for answers to another slot or revision, unless they are final: no target is sent twice."""
-    return report.state in FINAL or (report.slot_id == slot.slot_id and report.slot_revision == slot.revision)
+    """Returns False for answers to another slot or revision, unless they are final: no target is sent twice.
+
+    The end of a run that a call began is news of a canceled slot, too, under the revision that it had until then:
+    Publisher, which may not have heard of the cancellation before, keeps that on record.
+    """
+    if report.state in FINAL:
+        return True
+    has_ended = slot.state is SlotState.CANCELED and report.state in ENDED
+    return report.slot_id == slot.slot_id and (has_ended or report.slot_revision == slot.revision)
+
+
+def _leaves_canceled(slot: SlotProgress, report: JobReport) -> bool:
+    """Returns whether the slot stays CANCELED, whatever became of a run that a call began."""
+    return bool(report.publish_now) or (report.state not in FINAL and report.slot_revision != slot.revision)
 
 
 def _reported(slot: SlotProgress, reports: Sequence[JobReport]) -> tuple[TargetProgress, ...]:
