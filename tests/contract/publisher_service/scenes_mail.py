@@ -13,7 +13,7 @@ from publisher_service.adapters.providers.adapter import Post
 from publisher_service.adapters.providers.http_origin import HttpOrigin
 from publisher_service.adapters.providers.unipile import UnipileAdapter
 from publisher_service.adapters.providers.webhook import WebhookAdapter
-from publisher_service.domain.outcome import Finding, NoProof
+from publisher_service.domain.outcome import NoProof
 from servicekit.clock import SystemClock
 from servicekit.run.settings import Secret
 from tests.contract.publisher_service.media_folder import MediaFolder
@@ -55,6 +55,8 @@ async def unipile_scene(folder: Path, post: Post, publish: str, look: str, **fac
                 publish=publish,
                 look=look,
                 revoked={"external_account_id": DISCONNECTED},
+                # What is not listed may be listed later.
+                findings={"absent": (NoProof,)},
                 **facts,
             )
         finally:
@@ -95,10 +97,9 @@ def unipile_inmail(folder: Path) -> AbstractAsyncContextManager[Scene]:
 
 @named("unipile-connection")
 def unipile_connection(folder: Path) -> AbstractAsyncContextManager[Scene]:
-    """Opens a scene in which a second invitation is refused, and absence is no proof."""
+    """Opens a scene in which a second invitation is refused."""
     post = unipile_post(LINKEDIN, "linkedin_connection", "alan-turing")
-    findings: dict[str, tuple[type[Finding], ...]] = {"absent": (NoProof,)}
-    return unipile_scene(folder, post, "invite", "list_invitations", findings=findings, is_repeatable=True)
+    return unipile_scene(folder, post, "invite", "list_invitations", is_repeatable=True)
 
 
 MAIL_SCENES: Sequence[MakeScene] = (

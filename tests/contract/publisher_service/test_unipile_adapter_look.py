@@ -12,7 +12,7 @@ import pytest
 from devstack.networks.faults import Fault, Rule
 from devstack.networks.unipile import LINKEDIN, Unipile, member_id
 from publisher_service.adapters.providers.adapter import Post
-from publisher_service.domain.outcome import Absent, AuthRefused, Finding, Found, NoProof
+from publisher_service.domain.outcome import AuthRefused, Finding, Found, NoProof
 from servicekit.clock import SystemClock
 from tests.contract.publisher_service.scene import MakeScene, Scene
 from tests.contract.publisher_service.scenes_mail import (
@@ -81,7 +81,7 @@ async def test_what_is_not_the_message_is_not_taken_for_it(tmp_path: Path, make:
                 chat["attendee_provider_id"] = member_id(LINKEDIN, "eve")
         else:
             item["account_id"] = "acc-other"
-        assert await scene.adapter.look(post) == Absent()
+        assert isinstance(await scene.adapter.look(post), NoProof)
 
 
 def twice(network: Unipile) -> None:
@@ -159,7 +159,21 @@ async def test_a_message_that_we_received_is_not_our_own(tmp_path: Path) -> None
     async with opened(unipile_message, tmp_path) as (scene, network):
         post = await lost(scene)
         network.messages[0]["is_sender"] = 0
-        assert await scene.adapter.look(post) == Absent()
+        assert isinstance(await scene.adapter.look(post), NoProof)
+
+
+@pytest.mark.parametrize("make", ALL, ids=lambda make: make.name)
+async def test_what_is_listed_late_is_found_then(tmp_path: Path, make: MakeScene) -> None:
+    async with opened(make, tmp_path) as (scene, network):
+        post = await lost(scene)
+        lists = (network.emails, network.messages, network.invitations)
+        kept = [list(each) for each in lists]
+        for each in lists:
+            each.clear()
+        assert isinstance(await scene.adapter.look(post), NoProof), "not sent again"
+        for each, items in zip(lists, kept, strict=True):
+            each.extend(items)
+        assert isinstance(await scene.adapter.look(post), Found)
 
 
 async def test_an_invitation_that_is_not_pending_proves_nothing(tmp_path: Path) -> None:

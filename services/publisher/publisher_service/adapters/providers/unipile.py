@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
@@ -42,8 +41,6 @@ from servicekit.run.settings import Secret
 _JSON: Final = {"Content-Type": "application/json"}
 # How members are named by the three products of LinkedIn, as an account sees them; anything else is a public name.
 _PROVIDER_ID: Final = re.compile(r"(ACo|ACw|AE)[A-Za-z0-9_-]{8,}")
-# What Unipile has sent shows in its lists at once, or when it has read the mailbox again.
-_SETTLED: Final = timedelta(minutes=10)
 _AS_TEXT: Final = json.dumps([{"name": "Content-Type", "value": "text/plain; charset=utf-8"}])
 # States of an account in which its owner has to do something.
 _UNUSABLE: Final = frozenset({"CREDENTIALS", "PERMISSIONS", "STOPPED", "DELETED"})
@@ -53,14 +50,12 @@ _NAMES: Final = {EMAIL: ("provider_id", "tracking_id"), CONNECTION: ("invitation
 class UnipileAdapter:
     name: Final = "unipile"
     rules: Final = UNIPILE_RULES
-    # Invitations alone can be proven only if they are still pending.
+    # Only what is listed is proven: without that, a person is asked.
     proof: Final = Proof.LOOKUP
 
     def __init__(self, origin: HttpOrigin, limits: Limits, *, api_key: Secret, media: MediaSource) -> None:
         # It waits for LinkedIn, or for a mail server.
-        self.limits: Final = replace(
-            limits, request_timeout=3 * limits.request_timeout, unknown_settle=max(limits.unknown_settle, _SETTLED)
-        )
+        self.limits: Final = replace(limits, request_timeout=3 * limits.request_timeout)
         self._origin = origin
         self._media = media
         self._api_key = api_key

@@ -1,4 +1,8 @@
-"""Looks for a message among those that Unipile lists of an account: only exactly one that fits is proof."""
+"""Looks for a message among those that Unipile lists of an account: only exactly one that fits is proof.
+
+Absence is none. Unipile lists a message once it has read the mailbox, or LinkedIn, again, and nobody says how long that
+takes at most; an invitation that was accepted or withdrawn is not listed either.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -9,7 +13,7 @@ from publisher_service.adapters.providers.adapter import Post
 from publisher_service.adapters.providers.answers import is_post_name, list_in, object_of, time_of
 from publisher_service.adapters.providers.calls import Calls, Unanswered
 from publisher_service.adapters.providers.unipile_errors import classify_unipile
-from publisher_service.domain.outcome import Absent, AuthRefused, Finding, Found, NoProof
+from publisher_service.domain.outcome import AuthRefused, Finding, Found, NoProof
 from publisher_service.domain.provider_error import outcome_of
 
 # The clock of the network may differ from our own by this much.
@@ -42,7 +46,7 @@ class UnipileLooks:
         same = [each for each in recent if _is_mail(each, post)]
         if any(each.get("role") != "sent" for each in same):
             return NoProof(message="an e-mail like this one is listed, but not as sent")
-        return _found(same, "provider_id", time="date") if same else Absent()
+        return _found(same, "provider_id", time="date")
 
     async def message(self, post: Post, member: str) -> Finding:
         """Looks for a message of the account to the member, with the text, among all that it has sent since."""
@@ -57,10 +61,7 @@ class UnipileLooks:
         return await self._to_member(same, post, member)
 
     async def invitation(self, post: Post, member: str) -> Finding:
-        """Looks for the invitation among those that are pending.
-
-        Absence proves nothing: one that was accepted or withdrawn is not listed either.
-        """
+        """Looks for the invitation among those that are pending."""
         since = _since(post)
         if since is None or not member:
             return _unknown()
@@ -75,8 +76,6 @@ class UnipileLooks:
             # Computed from "sent 5 minutes ago", so never before the true time.
             and _is_since(each.get("parsed_datetime"), since)
         ]
-        if not same:
-            return NoProof(message="the invitation is not pending: it may be accepted, or never sent")
         return _found(same, "id", time="")
 
     async def _to_member(self, same: Sequence[Item], post: Post, member: str) -> Finding:
@@ -95,7 +94,7 @@ class UnipileLooks:
                 return NoProof(message="nobody knows who got a message with this text")
             if attendee == member:
                 hits.append(each)
-        return _found(hits, "id", time="timestamp") if hits else Absent()
+        return _found(hits, "id", time="timestamp")
 
     async def _all(self, path: str, post: Post, query: Mapping[str, str]) -> Sequence[Item] | NoProof | AuthRefused:
         """Returns all items of a list, page after page."""
@@ -144,6 +143,8 @@ def _identifiers(attendees: object) -> Iterator[str]:
 
 def _found(hits: Sequence[Item], name: str, *, time: str) -> Finding:
     """Returns the proof if there is exactly one hit, with a name."""
+    if not hits:
+        return NoProof(message="Unipile does not list it, and may list it later")
     if len(hits) != 1:
         return NoProof(message=f"{len(hits)} messages fit")
     (hit,) = hits
