@@ -4,15 +4,19 @@ The fakes run on a thread of their own; CPU is that of the thread that sends.
 """
 
 import asyncio
+import struct
 import tempfile
 import threading
 import time
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from aiohttp import web
 
 from benchmarks.result import Result, percentile
 from devstack.networks.facebook import FacebookNetwork
@@ -32,17 +36,21 @@ from publisher_service.adapters.media.post_media import PostMedia
 from publisher_service.adapters.media.spool import Room, Spool
 from publisher_service.adapters.outside.network import Outside
 from publisher_service.adapters.outside.places import Places
-from publisher_service.adapters.providers.adapter import Adapter, Limits, Post
+from publisher_service.adapters.providers.adapter import Adapter, Limits, Post, PreparingAdapter
 from publisher_service.adapters.providers.facebook import FacebookAdapter
 from publisher_service.adapters.providers.http_origin import HttpOrigin
+from publisher_service.adapters.providers.instagram import InstagramAdapter
 from publisher_service.adapters.providers.linkedin import LinkedInAdapter
+from publisher_service.adapters.providers.linkedin_page import LinkedInPageAdapter
 from publisher_service.adapters.providers.sandbox import SandboxAdapter
 from publisher_service.adapters.providers.smtp import SmtpAdapter
 from publisher_service.adapters.providers.telegram import TelegramAdapter
 from publisher_service.adapters.providers.unipile import UnipileAdapter
 from publisher_service.adapters.providers.webhook import WebhookAdapter
+from publisher_service.domain.content import ContentMedia
 from publisher_service.domain.media import MediaCaps
 from publisher_service.domain.outcome import Accepted
+from publisher_service.domain.preparation import Processing, Ready
 from servicekit.clock import SystemClock
 from servicekit.run.settings import Secret
 from testkit.smtp_server import SmtpServer
@@ -64,6 +72,13 @@ _POST = Post(
 )
 
 
+# Instagram takes no post without media.
+_KINDS = {"instagram": "a post with a picture, prepared,"}
+_PAGE_TOKEN = "sandbox-token-of-page"  # noqa: S105 - likewise
+_PAGE = "urn:li:organization:2414183"
+_MOST_BYTES = 1_000_000
+
+
 def measure(posts: int) -> list[Result]:
     return [*asyncio.run(_of_adapters(posts)), *asyncio.run(_of_checks(posts))]
 
@@ -75,7 +90,7 @@ async def _of_adapters(posts: int) -> list[Result]:
     floor = spent["sandbox"]
     return [
         Result(
-            name=f"a text post through the adapter of {name}",
+            name=f"{_KINDS.get(name, 'a text post')} through the adapter of {name}",
             value=seconds * 1e6,
             unit="us of CPU",
             baseline=floor * 1e6,
@@ -86,14 +101,25 @@ async def _of_adapters(posts: int) -> list[Result]:
 
 
 async def _spent(adapter: Adapter, post: Post, posts: int) -> float:
-    """Returns the seconds of CPU of a post, one after another."""
+    """Returns the seconds of CPU of a post, one after another, with the preparation of one that has no handle."""
     begun = 0.0
     for number in range(_WARM + posts):
         if number == _WARM:
             begun = time.thread_time()
-        outcome = await adapter.send(replace(post, text=f"Post {number}", idempotency_key=f"job-{number}"))
+        each = replace(post, text=f"Post {number}", idempotency_key=f"job-{number}")
+        outcome = await adapter.send(await _prepared(adapter, each))
         assert isinstance(outcome, Accepted), outcome
     return (time.thread_time() - begun) / posts
+
+
+async def _prepared(adapter: Adapter, post: Post) -> Post:
+    if post.handle or not isinstance(adapter, PreparingAdapter):
+        return post
+    step = await adapter.prepare(post)
+    while isinstance(step, Processing):
+        step = await adapter.check(replace(post, handle=step.handle))
+    assert isinstance(step, Ready), step
+    return replace(post, handle=step.handle)
 
 
 async def _of_checks(calls: int) -> list[Result]:
@@ -125,13 +151,19 @@ async def _timed(call: Callable[[ValidateContentRequest], Awaitable[object]], re
 async def _adapters(fakes: "_Fakes") -> AsyncIterator[Mapping[str, tuple[Adapter, Post]]]:
     urls, clock = fakes.urls, SystemClock()
     origins = {name: HttpOrigin(url, connections=4) for name, url in urls.items()}
+    local = {
+        ("127.0.0.1", port)
+        for port in (fakes.mail_port, urlsplit(urls["webhook"]).port, urlsplit(fakes.picture_url).port)
+        if port
+    }
+    outside = Outside(private_hosts=local)
     fetcher = MediaFetcher(
-        Outside(),
+        outside,
         Places(1, share=1),
-        caps=MediaCaps(image=1, video=1, document=1),
-        pace=Pace(in_all=timedelta(seconds=1)),
+        caps=MediaCaps(image=_MOST_BYTES, video=1, document=1),
+        pace=Pace(in_all=timedelta(seconds=5)),
     )
-    media = PostMedia(MediaFiles(fetcher, Spool(Room(1, share=1))))
+    media = PostMedia(MediaFiles(fetcher, Spool(Room(4 * _MOST_BYTES, share=4 * _MOST_BYTES))))
     linkedin = LinkedInAdapter(origins["linkedin"], _LIMITS, version=VERSION, media=media, clock=clock)
     member = replace(_POST, external_account_id="782bbtaQ", channel="linkedin_profile")
     message = replace(
@@ -153,13 +185,25 @@ async def _adapters(fakes: "_Fakes") -> AsyncIterator[Mapping[str, tuple[Adapter
         settings={"host": "127.0.0.1", "port": str(fakes.mail_port), "security": "plain"},
         schedule_time=clock.now(),
     )
-    local = {("127.0.0.1", port) for port in (fakes.mail_port, urlsplit(urls["webhook"]).port) if port}
-    outside = Outside(private_hosts=local)
+    page = LinkedInPageAdapter(origins["linkedin"], _LIMITS, version=VERSION, media=media, clock=clock)
+    picture = replace(
+        _POST,
+        external_account_id="300400",
+        channel="instagram_feed",
+        media=(ContentMedia(url=fakes.picture_url, alt_text="", sha256=""),),
+    )
     try:
         yield {
             "sandbox": (SandboxAdapter(origins["sandbox"], _LIMITS), _POST),
             "facebook": (FacebookAdapter(origins["facebook"], _LIMITS, media=media), replace(_POST, handle="text")),
+            "instagram": (InstagramAdapter(origins["instagram"], _LIMITS, media=media, clock=clock), picture),
             "linkedin": (linkedin, replace(member, handle="text")),
+            "linkedin-page": (
+                page,
+                replace(
+                    member, external_account_id=_PAGE, access_token=_PAGE_TOKEN, channel="linkedin_page", handle="text"
+                ),
+            ),
             "telegram": (TelegramAdapter(origins["telegram"], _LIMITS, media=media, clock=clock), message),
             "unipile": (UnipileAdapter(origins["unipile"], _LIMITS, api_key=Secret(KEY), media=media), mail),
             "webhook": (WebhookAdapter(outside, _LIMITS, clock=clock), hook),
@@ -167,6 +211,7 @@ async def _adapters(fakes: "_Fakes") -> AsyncIterator[Mapping[str, tuple[Adapter
         }
     finally:
         await linkedin.close()
+        await page.close()
         for origin in origins.values():
             await origin.close()
 
@@ -177,6 +222,7 @@ class _Fakes:
     def __init__(self, folder: Path) -> None:
         self.urls: dict[str, str] = {}
         self.mail_port = 0
+        self.picture_url = ""
         self._folder = folder
         self._ready, self._stop = threading.Event(), asyncio.Event()
         self._loop = asyncio.new_event_loop()
@@ -193,20 +239,22 @@ class _Fakes:
         self._loop.close()
 
     async def _serve(self) -> None:
-        linkedin, telegram = LinkedIn(), Telegram()
+        linkedin, telegram, instagram = LinkedIn(), Telegram(), InstagramNetwork()
         linkedin.grant(_TOKEN, "urn:li:person:782bbtaQ")
+        linkedin.grant(_PAGE_TOKEN, _PAGE)
+        instagram.quota_total = 10**9
         telegram.add_bot(_BOT, "example_bot")
         telegram.add_chat(Chat(-1001234567890, username="example"))
         networks = {
             "facebook": FacebookNetwork(),
-            "instagram": InstagramNetwork(),
+            "instagram": instagram,
             "linkedin": linkedin,
             "telegram": telegram,
             "unipile": Unipile(),
             "webhook": WebhookReceiver(),
         }
         mails = SmtpServer(users={_SENDER: _TOKEN})
-        async with Sandbox(self._folder / "sandbox.jsonl") as sandbox, mails:
+        async with Sandbox(self._folder / "sandbox.jsonl") as sandbox, mails, _picture() as self.picture_url:
             self.urls["sandbox"], self.mail_port = sandbox.url, mails.port
             for name, network in networks.items():
                 await network.start()
@@ -215,3 +263,34 @@ class _Fakes:
             await self._stop.wait()
             for network in networks.values():
                 await network.stop()
+
+
+@asynccontextmanager
+async def _picture() -> AsyncIterator[str]:
+    """Serves a picture of 1080 by 1080 pixels, and yields its address."""
+    content = _png(1080)
+
+    async def answer(_request: web.Request) -> web.Response:
+        return web.Response(body=content, content_type="image/png")
+
+    app = web.Application()
+    app.router.add_get("/picture.png", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/picture.png"
+    finally:
+        await runner.cleanup()
+
+
+def _png(side: int) -> bytes:
+    """Returns a gray picture."""
+
+    def chunk(name: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+
+    head = struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
+    rows = zlib.compress((b"\0" + b"\x80" * side) * side)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
