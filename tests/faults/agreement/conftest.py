@@ -30,11 +30,14 @@ from drafts_service.wire import drafts as drafts_drafts
 from drafts_service.wire import events as drafts_events
 from postflow.bus.v1 import bus_pb2
 from postflow.drafts.v1.draft_pb2 import Draft
+from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
 from postflow.publisher.v1.publisher_service_pb2 import WithdrawContentResponse
 from postflow.queue.v1.publish_command_pb2 import PublishCommand
+from publisher_service.application.cancel_post_jobs import CancelPostJobs
 from publisher_service.application.claim_jobs import ClaimJobs
 from publisher_service.application.drop_slots import DropSlots
 from publisher_service.application.late_evidence import LateEvidence
+from publisher_service.application.publish_now import PublishNow
 from publisher_service.application.recover_jobs import RecoverJobs
 from publisher_service.application.save_drafts import SaveDrafts
 from publisher_service.application.send_post import Sent
@@ -44,9 +47,12 @@ from publisher_service.application.withdraw_content import WithdrawContent
 from publisher_service.domain.claim import Claimed, Lane
 from publisher_service.domain.outcome import Outcome
 from publisher_service.domain.policy import Policy as PublishPolicy
+from publisher_service.domain.publish_now import UrgentPosts
 from publisher_service.entrypoints.events import routes as publisher_routes
 from publisher_service.wire.commands import command_from
+from publisher_service.wire.events import saved_draft_from
 from publisher_service.wire.posts import withdraw_response
+from publisher_service.wire.take_backs import cancel_response, slot_posts_from
 from queue_service.application.account_check import AccountCheck
 from queue_service.application.account_lock import AccountLock
 from queue_service.application.arranger import Arranger
@@ -55,16 +61,19 @@ from queue_service.application.draft_finder import DraftFinder
 from queue_service.application.follow_drafts import FollowDrafts
 from queue_service.application.hand_over import HandOver
 from queue_service.application.outstanding import Outstanding
+from queue_service.application.remove_from_queue import Removal, RemoveFromQueue
 from queue_service.application.schedule_at import ExactOrder, ScheduleAt
 from queue_service.application.settle_slots import SettleSlots
 from queue_service.application.slot_booker import SlotBooker
 from queue_service.application.slot_mover import SlotMover
 from queue_service.application.slot_recorder import SlotRecorder
+from queue_service.application.take_back import TakeBack
 from queue_service.domain.policy import Policy as QueuePolicy
 from queue_service.domain.stream import Hearing, Holding, Room
 from queue_service.entrypoints.events import routes as queue_routes
 from queue_service.wire.commands import publish_command
 from queue_service.wire.drafts import draft as queued_draft
+from queue_service.wire.take_backs import cancel_answer, cancel_posts_request
 from servicekit.clock import SystemClock
 from servicekit.faults import Refused, Unavailable
 from servicekit.ids import Uuid7Source
@@ -82,8 +91,10 @@ if TYPE_CHECKING:
     from sqlalchemy import Row
 
     from drafts_service.domain.withdrawal import WithdrawalAnswer
+    from publisher_service.domain.publish_now import UrgentPost
     from queue_service.domain.command import Command, SentCommand
     from queue_service.domain.draft import Draft as QueuedDraft
+    from queue_service.domain.take_back import CancelAnswer, SlotPost
 
 ORG = "acme"
 _LANES = [Lane(provider="sandbox", room=1000, lease=timedelta(seconds=30))]
@@ -201,8 +212,14 @@ class World:
         mover = SlotMover(outbox=site.outbox, policy=policy, release="2026a")
         record = SlotRecorder(outbox=site.outbox, ids=Uuid7Source(), policy=policy, on_slots=lambda: None)
         arranger = Arranger(outbox=site.outbox, mover=mover, policy=policy, on_slots=lambda: None)
+        ledger = RequestLedger(site.database, self.clock)
+        settle = SettleSlots(policy, site.outbox)
+        self._remove = RemoveFromQueue(
+            database=site.database, clock=self.clock, ledger=ledger, policy=policy, arranger=arranger,
+            take_back=TakeBack(publisher=self, settle=settle),
+        )  # fmt: skip
         self._at = ScheduleAt(
-            ledger=RequestLedger(site.database, self.clock),
+            ledger=ledger,
             find_draft=DraftFinder(database=site.database, drafts=self, check_accounts=AccountCheck(AllConnected())),
             book=SlotBooker(lock=AccountLock(mover), record=record, policy=policy, release=mover.release),
         )
@@ -216,7 +233,7 @@ class World:
         )
         site.routes = Routes(
             queue_routes(
-                settle_slots=SettleSlots(policy, site.outbox),
+                settle_slots=settle,
                 follow_drafts=FollowDrafts(
                     outbox=site.outbox,
                     requested_times=RequestedTimes(mover=mover, record=record, arranger=arranger, outbox=site.outbox),
@@ -238,9 +255,12 @@ class World:
             wake_lines=lambda: None, draw=lambda: 0.5,
         )  # fmt: skip
         self._withdraw = WithdrawContent(site.database)
-        site.routes = Routes(
-            publisher_routes(SaveDrafts(site.outbox, lambda: None), TakeSlots(site.outbox), DropSlots(site.outbox))
+        ledger, save_drafts = RequestLedger(site.database, self.clock), SaveDrafts(site.outbox, lambda: None)
+        self._cancel = CancelPostJobs(ledger=ledger, outbox=site.outbox)
+        self._publish_now = PublishNow(
+            ledger=ledger, outbox=site.outbox, save_drafts=save_drafts, wake_sweep=lambda: None
         )
+        site.routes = Routes(publisher_routes(save_drafts, TakeSlots(site.outbox), DropSlots(site.outbox)))
 
     # the services' calls to each other
 
@@ -253,6 +273,14 @@ class World:
             raise Unavailable("DOWNSTREAM_UNAVAILABLE", "the answer is lost")
         response: WithdrawContentResponse = withdraw_response(withdrawal)
         return drafts_events.withdrawal_answer(organization_id, draft_id, below, response)
+
+    async def cancel_posts(self, organization_id: str, posts: Sequence[SlotPost]) -> list[CancelAnswer]:
+        asked = slot_posts_from(cancel_posts_request(organization_id, posts))
+        response = cancel_response(await self._cancel(self.call("Cancel"), asked))
+        if self.loses_answer():
+            raise Unavailable("TAKE_BACK_PENDING", "the answer is lost")
+        answers = (cancel_answer(post, result) for post, result in zip(posts, response.results, strict=True))
+        return [answer for answer in answers if answer is not None]
 
     async def get_draft(self, organization_id: str, draft_id: str, *, is_optional: bool) -> QueuedDraft:
         found = await self._get(organization_id=organization_id, draft_id=draft_id)
@@ -282,6 +310,33 @@ class World:
     async def schedule(self, draft: str, due: datetime, *accounts: str) -> None:
         order = ExactOrder(organization_id=ORG, draft_id=draft, schedule_time=due, social_account_ids=accounts)
         await self._at(self.call("At"), order)
+
+    async def remove(self, slot_id: str) -> None:
+        """Takes a slot out of the queue; repeats the call until Publisher's answer arrives."""
+        request = self.call("Remove")
+        while True:
+            try:
+                await self._remove(request, Removal(organization_id=ORG, slot_id=slot_id))
+            except Unavailable:
+                continue
+            return
+
+    async def publish_now(self, draft: str) -> Sequence[UrgentPost]:
+        """Sends the draft at once, as it was announced last."""
+        saved = saved_draft_from(await self._announced_draft(draft))
+        urgent: Sequence[UrgentPost] = await self._publish_now(
+            self.call("PublishNow"), UrgentPosts(draft=saved, targets=saved.targets)
+        )
+        return urgent
+
+    async def _announced_draft(self, draft: str) -> DraftSaved:
+        for row in await self.drafts.rows("select payload from outbox order by position desc"):
+            for event in reversed(bus_pb2.Envelope.FromString(row.payload).events):
+                if event.type == DraftSaved.DESCRIPTOR.full_name:
+                    saved = DraftSaved.FromString(event.payload)
+                    if saved.draft_id == draft:
+                        return saved
+        raise AssertionError(f"{draft} was never announced")
 
     # what moves between them
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from tests.faults.agreement.conftest import Site, World
 
 _LIVE = {"SCHEDULED", "DISPATCHED"}
+_MOVING = {"READY", "WAITING", "BLOCKED", "SENDING", "UNKNOWN"}
+_ENDED = {"PUBLISHED", "FAILED", "MISSED", "NEEDS_ATTENTION"}
 
 
 @dataclass
@@ -67,8 +69,18 @@ class Story:
 
     async def step(self) -> None:
         act = self.random.choices(
-            [self.retarget, self.rewrite, self.approve, self.book, self.deliver, self.pass_time, self.settle],
-            weights=[6, 1, 1, 3, 12, 2, 1],
+            [
+                self.retarget,
+                self.rewrite,
+                self.approve,
+                self.book,
+                self.remove,
+                self.publish_now,
+                self.deliver,
+                self.pass_time,
+                self.settle,
+            ],
+            weights=[6, 1, 1, 3, 1, 1, 12, 2, 1],
         )[0]
         try:
             await act()
@@ -104,6 +116,18 @@ class Story:
         await self.world.schedule(self.draft, due, page)
         slots = [slot for slot in await self.slots() if slot.social_account_id == page]
         self.booked.append((slots[-1].id, len(self.targets)))
+
+    async def remove(self) -> None:
+        live = [slot.id for slot in await self.slots() if slot.state in _LIVE]
+        if live:
+            slot = self.random.choice(live)
+            self.log.append(f"remove {slot}")
+            await self.world.remove(slot)
+
+    async def publish_now(self) -> None:
+        self.log.append("publish now")
+        answers = [each.reason or "started" for each in await self.world.publish_now(self.draft)]
+        self.log.append(f"  answered {answers}")
 
     async def deliver(self) -> None:
         await self.world.collect()
@@ -167,7 +191,7 @@ class Story:
         await self.check_plan()
         await self.world.approve(self.draft)
         for _ in range(60):
-            if not await self._has_live_slots():
+            if not await self._is_under_way():
                 break
             self.world.clock.moment += timedelta(seconds=120)
             while await self.world.hand_over.dispatch():
@@ -180,8 +204,10 @@ class Story:
         await self.check_plan()
         await self.check_end()
 
-    async def _has_live_slots(self) -> bool:
-        return bool(_LIVE & {slot.state for slot in await self.slots()})
+    async def _is_under_way(self) -> bool:
+        """Returns whether a slot has not ended, or a post that PublishNow has begun."""
+        slots, jobs = await self.slots(), (await self.jobs()).values()
+        return bool(_LIVE & {slot.state for slot in slots} or _MOVING & {job.state for job in jobs})
 
     async def check_plan(self) -> None:
         """Checks that slot, draft and job agree."""
@@ -191,14 +217,20 @@ class Story:
             job = jobs.get((slots[slot_id].social_account_id, target.channel))
             if job is None or job.slot_id != slot_id:
                 continue
+            # A slot that was taken out of the queue follows its posts no more, until one has ended that was sent.
+            if slots[slot_id].state == "CANCELED" and job.state not in _ENDED:
+                continue
             assert (target.job_version, target.job_state) == (job.version, job.state), (slot_id, target, job)
             if slots[slot_id].state == "SCHEDULED" and job.state in ("PENDING", "SCHEDULED"):
                 assert (job.state, job.schedule_time) == ("SCHEDULED", slots[slot_id].schedule_time), job
         for job in jobs.values():
             if job.state == "SCHEDULED":
                 assert slots[job.slot_id].state in _LIVE, (job, slots[job.slot_id])
-            if job.state == "PUBLISHED":
-                assert slots[job.slot_id].state in _LIVE | {"PUBLISHED", "PARTIALLY_PUBLISHED"}, slots[job.slot_id]
+            if job.state == "PUBLISHED" and job.slot_id:
+                # What PublishNow sends leaves a canceled slot canceled.
+                canceled = {"CANCELED"} if job.called_run == job.run else set()
+                sent = _LIVE | {"PUBLISHED", "PARTIALLY_PUBLISHED"} | canceled
+                assert slots[job.slot_id].state in sent, slots[job.slot_id]
         draft = await self.world.shown(self.draft)
         shown = {
             (each.target.social_account_id, each.target.channel): each.post_job_state for each in draft.target_states
@@ -208,7 +240,9 @@ class Story:
             assert state == jobs[key].state or jobs[key].state_reason == "IN_LINE", (key, state, jobs[key])
         live = {slot.social_account_id for slot in slots.values() if slot.state == "SCHEDULED"}
         targeted = {target.social_account_id for target in self.targets[-1]}
-        if live & targeted:
+        # A post that PublishNow was sending notes no slot that comes meanwhile: its command begins the next run.
+        called = any(job.called_run == job.run for job in jobs.values())
+        if live & targeted and not called:
             assert DraftState.Name(draft.state) not in ("DRAFT_STATE_DRAFT", "DRAFT_STATE_PUBLISHED"), draft
 
     async def check_end(self) -> None:
@@ -280,7 +314,8 @@ class Story:
         return [f"{each.social_account_id}/{each.channel}" for each in targets]
 
 
-@pytest.mark.parametrize("first", range(0, 40, 10))
+# In 216 a run that PublishNow has begun fails while its slot is removed.
+@pytest.mark.parametrize("first", [*range(0, 40, 10), 210])
 async def test_all_services_agree_after_events_in_any_order(world: World, first: int) -> None:
     for seed in range(first, first + 10):
         story = Story(world, seed)
