@@ -8,6 +8,7 @@ a visit to the dialog without a state.
 import base64
 import hashlib
 import json
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -88,13 +89,13 @@ class MetaNetwork(Network):
         self._paused: dict[str, datetime] = {}
         self._count = 0
 
+    @abstractmethod
     def owner_of(self, node: str) -> str:
         """Returns the account of a post, video, photo or container; empty if it is unknown."""
-        raise NotImplementedError
 
+    @abstractmethod
     def graph(self) -> Iterable[web.RouteDef]:
         """Returns the calls of this network."""
-        raise NotImplementedError
 
     def routes(self) -> Iterable[web.RouteDef]:
         return (

@@ -9,6 +9,7 @@ import gzip
 import json
 import socket
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -40,7 +41,7 @@ def operation(name: str) -> Callable[[Served], Served]:
     return named
 
 
-class Network:
+class Network(ABC):
     """Serves on the running loop. `seconds` of waits are those of its clock."""
 
     name: ClassVar[str]
@@ -56,25 +57,25 @@ class Network:
         self._hanging = asyncio.Event()
         self.url = ""
 
+    @abstractmethod
     def routes(self) -> Iterable[web.RouteDef]:
         """Returns what the network serves."""
-        raise NotImplementedError
 
     def account_of(self, request: web.Request) -> str:
         """Returns the account that a request is about, for rules of faults; empty if it does not say."""
         return request.match_info.get("account", "")
 
+    @abstractmethod
     def rate_limited(self, request: web.Request, seconds: float) -> web.Response:
         """Returns the network's own way to say "later"."""
-        raise NotImplementedError
 
+    @abstractmethod
     def refused(self, request: web.Request) -> web.Response:
         """Returns the network's own way to refuse a content for good."""
-        raise NotImplementedError
 
+    @abstractmethod
     def error(self) -> Mapping[str, Any]:
         """Returns an error of the network as its body has it."""
-        raise NotImplementedError
 
     def furnish(self) -> str:
         """Makes accounts for somebody who tries the fake alone. Returns what to connect with."""
