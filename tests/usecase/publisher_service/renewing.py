@@ -27,7 +27,8 @@ from servicekit.pg.outbox import Outbox
 from testkit.calls import call
 from tests.usecase.publisher_service.replica import Replica
 
-LIMITS = Limits(request_timeout=timedelta(seconds=1))
+# Long enough for a loaded machine: an answer that comes too late is one that was lost.
+LIMITS = Limits(request_timeout=timedelta(seconds=4))
 HOUR = timedelta(hours=1)
 
 

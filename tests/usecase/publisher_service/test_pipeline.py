@@ -14,7 +14,7 @@ async def test_posts_without_a_sender_at_stop_go_out_once_after_the_restart(star
         # Until its first answer a provider counts as slow, and gets one post for each sender.
         await rig.go("first", account="page-first", due=rig.clock.now())
         await rig.in_state("PUBLISHED", "first", "page-first")
-        await rig.sandbox.faults({"fault": "slow", "seconds": 2, "count": 1})
+        await rig.sandbox.faults({"fault": "slow", "seconds": 4, "count": 1})
         due = rig.clock.now()
         for name in names:
             await rig.go(name, account=f"page-{name}", due=due)
