@@ -241,7 +241,7 @@ def _concerns(slot: SlotProgress, report: JobReport) -> bool:
 
 
 def _leaves_canceled(slot: SlotProgress, report: JobReport) -> bool:
-    """Returns whether the slot stays CANCELED, whatever became of a run that a call began."""
+    """Returns whether the slot stays CANCELED: a call has begun the run, or it had ended before Publisher knew."""
     return bool(report.publish_now) or (report.state not in FINAL and report.slot_revision != slot.revision)
 
 
