@@ -70,6 +70,15 @@ class MediaRule:
     may_mix: bool = False
 
 
+class LinkPlace(StrEnum):
+    """Where a provider's adapter puts the draft's link into the text, in which it counts."""
+
+    NEVER = "NEVER"
+    ALWAYS = "ALWAYS"
+    # Without media the link has a preview.
+    BESIDE_MEDIA = "BESIDE_MEDIA"
+
+
 class FollowUpKind(StrEnum):
     # Comments below the post.
     COMMENT = "COMMENT"
@@ -105,6 +114,7 @@ class ChannelRules:
     most_mentions: int | None = None
     # The channel shows the draft's link, as a preview or behind its text.
     takes_link: bool = True
+    link_in_text: LinkPlace = LinkPlace.NEVER
     media: MediaRule | None = None
     follow_ups: FollowUpRule | None = None
     # None: the account's own feed, and nothing else.

@@ -5,9 +5,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Final
+from typing import Final, assert_never
 
-from channels.rules import ChannelRules, ImageRule, MediaRule, TextRule, Unit, VideoRule
+from channels.rules import ChannelRules, ImageRule, LinkPlace, MediaRule, TextRule, Unit, VideoRule
+from channels.texts import with_hashtags, with_link
 
 
 class Rule(StrEnum):
@@ -91,12 +92,6 @@ class Violation:
         return self.rule in WARNINGS
 
 
-def with_hashtags(text: str, hashtags: Sequence[str]) -> str:
-    """Returns the text as it is sent: with the hashtags of its draft behind it."""
-    tags = " ".join(f"#{tag}" for tag in hashtags)
-    return f"{text}\n\n{tags}" if tags else text
-
-
 def channel_post(
     channel: str,
     *,
@@ -157,7 +152,7 @@ def length(text: str, unit: Unit) -> int:
 
 
 def _of_text(post: ChannelPost, rules: ChannelRules) -> Iterator[Violation]:
-    field, text = post.text_field, post.text
+    field, text = post.text_field, _as_sent(post, rules.link_in_text)
     if not rules.text.is_shown:
         if text:
             yield Violation(field=field, rule=Rule.TEXT_NOT_SHOWN, message="the channel shows no text: it is left out")
@@ -169,6 +164,18 @@ def _of_text(post: ChannelPost, rules: ChannelRules) -> Iterator[Violation]:
     yield from _of_length(field, text, rule, required, Rule.TEXT_TOO_LONG)
     yield from _of_count(field, _HASHTAG, text, rules.most_hashtags, Rule.TOO_MANY_HASHTAGS, "hashtags")
     yield from _of_count(field, _MENTION, text, rules.most_mentions, Rule.TOO_MANY_MENTIONS, "mentions")
+
+
+def _as_sent(post: ChannelPost, place: LinkPlace) -> str:
+    match place:
+        case LinkPlace.NEVER:
+            return post.text
+        case LinkPlace.ALWAYS:
+            return with_link(post.text, post.link)
+        case LinkPlace.BESIDE_MEDIA:
+            return with_link(post.text, post.link) if post.media else post.text
+        case _:
+            assert_never(place)
 
 
 def _of_length(field: str, text: str, rule: TextRule, required: Rule, too_long: Rule) -> Iterator[Violation]:

@@ -28,7 +28,7 @@ class Channel(_message.Message):
     def __init__(self, name: _Optional[str] = ..., rules: _Optional[_Union[ChannelRules, _Mapping]] = ...) -> None: ...
 
 class ChannelRules(_message.Message):
-    __slots__ = ("text", "caption", "title", "most_hashtags", "most_mentions", "takes_link", "media", "follow_ups", "destination")
+    __slots__ = ("text", "caption", "title", "most_hashtags", "most_mentions", "takes_link", "media", "follow_ups", "destination", "link_in_text")
     TEXT_FIELD_NUMBER: _ClassVar[int]
     CAPTION_FIELD_NUMBER: _ClassVar[int]
     TITLE_FIELD_NUMBER: _ClassVar[int]
@@ -38,6 +38,7 @@ class ChannelRules(_message.Message):
     MEDIA_FIELD_NUMBER: _ClassVar[int]
     FOLLOW_UPS_FIELD_NUMBER: _ClassVar[int]
     DESTINATION_FIELD_NUMBER: _ClassVar[int]
+    LINK_IN_TEXT_FIELD_NUMBER: _ClassVar[int]
     text: TextRule
     caption: TextRule
     title: TextRule
@@ -47,7 +48,8 @@ class ChannelRules(_message.Message):
     media: MediaRule
     follow_ups: FollowUpRule
     destination: DestinationRule
-    def __init__(self, text: _Optional[_Union[TextRule, _Mapping]] = ..., caption: _Optional[_Union[TextRule, _Mapping]] = ..., title: _Optional[_Union[TextRule, _Mapping]] = ..., most_hashtags: _Optional[int] = ..., most_mentions: _Optional[int] = ..., takes_link: _Optional[bool] = ..., media: _Optional[_Union[MediaRule, _Mapping]] = ..., follow_ups: _Optional[_Union[FollowUpRule, _Mapping]] = ..., destination: _Optional[_Union[DestinationRule, _Mapping]] = ...) -> None: ...
+    link_in_text: str
+    def __init__(self, text: _Optional[_Union[TextRule, _Mapping]] = ..., caption: _Optional[_Union[TextRule, _Mapping]] = ..., title: _Optional[_Union[TextRule, _Mapping]] = ..., most_hashtags: _Optional[int] = ..., most_mentions: _Optional[int] = ..., takes_link: _Optional[bool] = ..., media: _Optional[_Union[MediaRule, _Mapping]] = ..., follow_ups: _Optional[_Union[FollowUpRule, _Mapping]] = ..., destination: _Optional[_Union[DestinationRule, _Mapping]] = ..., link_in_text: _Optional[str] = ...) -> None: ...
 
 class TextRule(_message.Message):
     __slots__ = ("most", "unit", "required", "hidden")

@@ -7,6 +7,7 @@ from channels.rules import (
     FollowUpKind,
     FollowUpRule,
     ImageRule,
+    LinkPlace,
     MediaRule,
     TextRule,
     Unit,
@@ -33,10 +34,16 @@ def _channel_rules(message: channel_pb2.ChannelRules) -> ChannelRules:
         most_hashtags=message.most_hashtags if message.HasField("most_hashtags") else None,
         most_mentions=message.most_mentions if message.HasField("most_mentions") else None,
         takes_link=message.takes_link,
+        link_in_text=_link_place(message.link_in_text),
         media=_media_rule(message.media) if message.HasField("media") else None,
         follow_ups=_follow_up_rule(message.follow_ups) if message.HasField("follow_ups") else None,
         destination=_destination_rule(message.destination) if message.HasField("destination") else None,
     )
+
+
+def _link_place(name: str) -> LinkPlace:
+    """Counts no link if only a newer release knows the place, or an older one does not say it."""
+    return LinkPlace(name) if name in set(LinkPlace) else LinkPlace.NEVER
 
 
 def _text_rule(message: channel_pb2.TextRule) -> TextRule:

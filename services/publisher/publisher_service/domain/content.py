@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import field
 
-from channels.validation import with_hashtags
+from channels.texts import with_hashtags
 from publisher_service.domain.media import MediaFacts
 from servicekit.record import record
 

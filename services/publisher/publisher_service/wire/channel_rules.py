@@ -93,6 +93,7 @@ def _rules(rules: ChannelRules) -> channel_pb2.ChannelRules:
         most_hashtags=rules.most_hashtags,
         most_mentions=rules.most_mentions,
         takes_link=rules.takes_link,
+        link_in_text=rules.link_in_text,
         media=_media(rules.media),
         follow_ups=_follow_ups(rules.follow_ups),
         destination=_destination(rules.destination),

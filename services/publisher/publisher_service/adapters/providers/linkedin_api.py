@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
+from channels.texts import with_link
 from publisher_service.adapters.providers.adapter import CredentialsRefused, Limits, Post, ProviderDown
 from publisher_service.adapters.providers.answers import object_in, object_of, text_in
 from publisher_service.adapters.providers.calls import Calls, Unanswered
@@ -99,9 +100,7 @@ def post_body(post: Post, author: str, media: Mapping[str, Any] | None) -> dict[
 
 def text_of(post: Post) -> str:
     """Returns the text as it is shown. A post has media or a preview of its link: beside media the link is text."""
-    if not post.media or not post.link or post.link in post.text:
-        return post.text
-    return f"{post.text}\n\n{post.link}".strip()
+    return with_link(post.text, post.link) if post.media else post.text
 
 
 def _article(post: Post) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from channels.rules import (
     FollowUpKind,
     FollowUpRule,
     ImageRule,
+    LinkPlace,
     MediaRule,
     TextRule,
     VideoRule,
@@ -22,6 +23,7 @@ _MEBIBYTE: Final = 1024 * 1024
 LINKEDIN_RULES: Final = ChannelRules(
     text=TextRule(most=3000),
     title=TextRule(most=400),
+    link_in_text=LinkPlace.BESIDE_MEDIA,
     media=MediaRule(
         most=20,
         image=ImageRule(

@@ -8,6 +8,7 @@ from channels.rules import (
     DestinationRule,
     DocumentRule,
     ImageRule,
+    LinkPlace,
     MediaRule,
     TextRule,
     VideoRule,
@@ -25,6 +26,7 @@ EMAIL_RULES: Final = ChannelRules(
     text=TextRule(most=100_000, is_required=True),
     # The subject.
     title=TextRule(most=255, is_required=True),
+    link_in_text=LinkPlace.ALWAYS,
     media=MediaRule(
         most=10,
         image=ImageRule(types=IMAGES, most_bytes=MOST_ATTACHED),
@@ -35,8 +37,3 @@ EMAIL_RULES: Final = ChannelRules(
     destination=DestinationRule(pattern=ADDRESS_PATTERN, description="one e-mail address, such as ada@example.com"),
 )
 SMTP_RULES: Final[Mapping[str, ChannelRules]] = {"email": EMAIL_RULES}
-
-
-def with_link(text: str, link: str) -> str:
-    """Returns the text with the link below it, unless it is in the text already."""
-    return f"{text}\n\n{link}" if link and link not in text else text

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
+from channels.texts import with_link
 from publisher_service.adapters.media.refusals import MediaRefused, MediaUnavailable
 from publisher_service.adapters.outside.network import Outside
 from publisher_service.adapters.outside.refusals import AddressRefused, Unreachable
@@ -14,7 +15,7 @@ from publisher_service.adapters.providers.adapter import CredentialsRefused, Lim
 from publisher_service.adapters.providers.attachments import checked, opened
 from publisher_service.adapters.providers.mail_addresses import domain_of, is_address, is_one_line
 from publisher_service.adapters.providers.mail_message import Letter, MailMessage
-from publisher_service.adapters.providers.mail_rules import MOST_ATTACHED, SMTP_RULES, with_link
+from publisher_service.adapters.providers.mail_rules import MOST_ATTACHED, SMTP_RULES
 from publisher_service.adapters.providers.media_source import MediaSource
 from publisher_service.adapters.providers.settings_of_accounts import VERIFYING
 from publisher_service.adapters.providers.smtp_replies import Step, classify_reply_at

@@ -14,6 +14,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from channels.rules import ChannelRules
+from channels.texts import with_link
 from publisher_service.adapters.media.refusals import MediaRefused, MediaUnavailable
 from publisher_service.adapters.providers.adapter import CredentialsRefused, Limits, Post, Proof, ProviderDown
 from publisher_service.adapters.providers.answers import number_in, object_in, object_of, text_in
@@ -155,15 +156,9 @@ def _chat(post: Post) -> str:
     return follows[1] if follows else post.destination
 
 
-def _text(post: Post) -> str:
-    if not post.link or post.link in post.text:
-        return post.text
-    return f"{post.text}\n\n{post.link}".strip()
-
-
 def _message(post: Post, chat: str, files: Sequence[MediaFile]) -> tuple[str, dict[str, Any]]:
     """Returns the method and its fields. Without a parse mode every text is shown as it is."""
-    text = _text(post)
+    text = with_link(post.text, post.link)
     common: dict[str, Any] = {"chat_id": chat}
     if follows := _NAME.fullmatch(post.follows):
         common["reply_parameters"] = {"message_id": int(follows[2])}

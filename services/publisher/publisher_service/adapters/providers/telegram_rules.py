@@ -9,6 +9,7 @@ from channels.rules import (
     FollowUpKind,
     FollowUpRule,
     ImageRule,
+    LinkPlace,
     MediaRule,
     TextRule,
     Unit,
@@ -26,6 +27,7 @@ _TEXT: Final = TextRule(most=4096, unit=Unit.UTF16)
 TELEGRAM_RULES: Final = ChannelRules(
     text=_TEXT,
     caption=TextRule(most=1024, unit=Unit.UTF16),
+    link_in_text=LinkPlace.ALWAYS,
     media=MediaRule(
         most=10,
         image=ImageRule(types=_PHOTOS, most_bytes=_MOST_OF_PHOTO, least_ratio=1 / 20, most_ratio=20.0),

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
+from channels.texts import with_link
 from publisher_service.adapters.media.refusals import MediaRefused, MediaUnavailable
 from publisher_service.adapters.providers.adapter import CredentialsRefused, Limits, Post, Proof, ProviderDown
 from publisher_service.adapters.providers.answers import is_post_name, list_in, object_of, text_in
@@ -19,7 +20,6 @@ from publisher_service.adapters.providers.calls import Calls, Unanswered
 from publisher_service.adapters.providers.http_origin import Answer, HttpOrigin
 from publisher_service.adapters.providers.mail_addresses import is_address, is_one_line
 from publisher_service.adapters.providers.mail_rules import MOST_ATTACHED as MOST_MAILED
-from publisher_service.adapters.providers.mail_rules import with_link
 from publisher_service.adapters.providers.media_source import MediaSource
 from publisher_service.adapters.providers.multipart import Form, FormFile
 from publisher_service.adapters.providers.texts import without_secret

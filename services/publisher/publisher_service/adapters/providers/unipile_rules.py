@@ -8,6 +8,7 @@ from channels.rules import (
     DestinationRule,
     DocumentRule,
     ImageRule,
+    LinkPlace,
     MediaRule,
     TextRule,
     VideoRule,
@@ -36,10 +37,16 @@ _MEMBER: Final = DestinationRule(
 
 UNIPILE_RULES: Final[Mapping[str, ChannelRules]] = {
     EMAIL: EMAIL_RULES,
-    MESSAGE: ChannelRules(text=TextRule(most=8000, is_required=True), media=_MEDIA, destination=_MEMBER),
+    MESSAGE: ChannelRules(
+        text=TextRule(most=8000, is_required=True),
+        link_in_text=LinkPlace.ALWAYS,
+        media=_MEDIA,
+        destination=_MEMBER,
+    ),
     INMAIL: ChannelRules(
         text=TextRule(most=1900, is_required=True),
         title=TextRule(most=200, is_required=True),
+        link_in_text=LinkPlace.ALWAYS,
         media=_MEDIA,
         destination=_MEMBER,
     ),

@@ -1,0 +1,14 @@
+"""Texts as they are sent: with what is put behind them."""
+
+from collections.abc import Sequence
+
+
+def with_hashtags(text: str, hashtags: Sequence[str]) -> str:
+    """Returns the text with the hashtags of its draft behind it."""
+    tags = " ".join(f"#{tag}" for tag in hashtags)
+    return f"{text}\n\n{tags}" if tags else text
+
+
+def with_link(text: str, link: str) -> str:
+    """Returns the text with the link below it, unless it is in the text already."""
+    return f"{text}\n\n{link}".strip() if link and link not in text else text

@@ -1,0 +1,42 @@
+"""The rules of the networks refuse what their adapters could not send."""
+
+import pytest
+
+from channels.rules import ChannelRules
+from channels.validation import ChannelPost, KnownMedia, MediaKind, Rule, violations
+from publisher_service.adapters.providers.linkedin_rules import LINKEDIN_RULES
+from publisher_service.adapters.providers.mail_rules import EMAIL_RULES
+from publisher_service.adapters.providers.telegram_rules import TELEGRAM_RULES
+from publisher_service.adapters.providers.unipile_rules import INMAIL, MESSAGE, UNIPILE_RULES
+
+LINK = "https://example.com/a"
+PICTURE = KnownMedia(kind=MediaKind.IMAGE, content_type="image/jpeg", size=100, width=1080, height=1080)
+
+
+def broken(post: ChannelPost, rules: ChannelRules) -> list[tuple[str, Rule]]:
+    """Returns what the text and the media break."""
+    found = [(each.field, each.rule) for each in violations(post, rules)]
+    return [(field, rule) for field, rule in found if field not in {"destination", "title"}]
+
+
+@pytest.mark.parametrize(
+    ("rules", "most", "media"),
+    [
+        (TELEGRAM_RULES, 4096, ()),
+        (TELEGRAM_RULES, 1024, (PICTURE,)),
+        (LINKEDIN_RULES, 3000, (PICTURE,)),
+        (EMAIL_RULES, 100_000, ()),
+        (UNIPILE_RULES[MESSAGE], 8000, ()),
+        (UNIPILE_RULES[INMAIL], 1900, ()),
+    ],
+)
+def test_a_link_below_the_text_counts(rules: ChannelRules, most: int, media: tuple[KnownMedia, ...]) -> None:
+    room = most - len(f"\n\n{LINK}")
+    too_long = [("text", Rule.TEXT_TOO_LONG)]
+    assert broken(ChannelPost(text="x" * room, link=LINK, media=media), rules) == []
+    assert broken(ChannelPost(text="x" * (room + 1), link=LINK, media=media), rules) == too_long
+    assert broken(ChannelPost(text="x" * (most - len(LINK)) + LINK, link=LINK, media=media), rules) == []
+
+
+def test_a_link_with_a_preview_of_its_own_does_not_count() -> None:
+    assert broken(ChannelPost(text="x" * 3000, link=LINK), LINKEDIN_RULES) == []
