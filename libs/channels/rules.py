@@ -68,6 +68,8 @@ class MediaRule:
     document: DocumentRule | None = None
     # More than one video or document, or one beside other media.
     may_mix: bool = False
+    # Documents stand beside documents alone, even where media may mix.
+    documents_apart: bool = False
 
 
 class LinkPlace(StrEnum):

@@ -209,6 +209,9 @@ def _of_media(field: str, media: Sequence[KnownMedia], rule: MediaRule | None) -
     singles = sum(each.kind in {MediaKind.VIDEO, MediaKind.DOCUMENT} for each in media)
     if not rule.may_mix and singles and len(media) > 1:
         yield Violation(field=field, rule=Rule.MEDIA_MIXED, message="a video or document must be the only media")
+    known = {each.kind for each in media if each.kind is not None}
+    if rule.documents_apart and MediaKind.DOCUMENT in known and len(known) > 1:
+        yield Violation(field=field, rule=Rule.MEDIA_MIXED, message="documents must stand beside documents alone")
     for index, each in enumerate(media):
         yield from _of_one(f"{field}[{index}]", each, rule)
 

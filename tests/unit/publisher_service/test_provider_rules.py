@@ -12,6 +12,10 @@ from publisher_service.adapters.providers.unipile_rules import INMAIL, MESSAGE, 
 LINK = "https://example.com/a"
 PICTURE = KnownMedia(kind=MediaKind.IMAGE, content_type="image/jpeg", size=100, width=1080, height=1080)
 
+VIDEO = KnownMedia(kind=MediaKind.VIDEO, content_type="video/mp4", size=100)
+DOCUMENT = KnownMedia(kind=MediaKind.DOCUMENT, content_type="application/pdf", size=100)
+UNKNOWN = KnownMedia()
+
 
 def broken(post: ChannelPost, rules: ChannelRules) -> list[tuple[str, Rule]]:
     """Returns what the text and the media break."""
@@ -40,3 +44,18 @@ def test_a_link_below_the_text_counts(rules: ChannelRules, most: int, media: tup
 
 def test_a_link_with_a_preview_of_its_own_does_not_count() -> None:
     assert broken(ChannelPost(text="x" * 3000, link=LINK), LINKEDIN_RULES) == []
+
+
+@pytest.mark.parametrize(
+    ("media", "is_taken"),
+    [
+        ((PICTURE, VIDEO), True),
+        ((DOCUMENT, DOCUMENT), True),
+        ((DOCUMENT, UNKNOWN), True),
+        ((PICTURE, DOCUMENT), False),
+        ((DOCUMENT, VIDEO), False),
+    ],
+)
+def test_an_album_of_telegram_has_documents_or_none(media: tuple[KnownMedia, ...], *, is_taken: bool) -> None:
+    found = broken(ChannelPost(text="hello", media=media), TELEGRAM_RULES)
+    assert found == ([] if is_taken else [("media", Rule.MEDIA_MIXED)])

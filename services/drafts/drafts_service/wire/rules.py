@@ -60,6 +60,7 @@ def _media_rule(message: channel_pb2.MediaRule) -> MediaRule:
         video=_video_rule(message.video) if message.HasField("video") else None,
         document=_document_rule(message.document) if message.HasField("document") else None,
         may_mix=message.may_mix,
+        documents_apart=message.documents_apart,
     )
 
 

@@ -116,6 +116,7 @@ def _media(rule: MediaRule | None) -> channel_pb2.MediaRule | None:
         video=_video(rule.video),
         document=_document(rule.document),
         may_mix=rule.may_mix,
+        documents_apart=rule.documents_apart,
     )
 
 

@@ -33,8 +33,8 @@ TELEGRAM_RULES: Final = ChannelRules(
         image=ImageRule(types=_PHOTOS, most_bytes=_MOST_OF_PHOTO, least_ratio=1 / 20, most_ratio=20.0),
         video=VideoRule(types=("video/mp4",), most_bytes=_MOST_OF_FILE),
         document=DocumentRule(types=("application/pdf",), most_bytes=_MOST_OF_FILE),
-        # Photos go with videos, and documents with documents.
         may_mix=True,
+        documents_apart=True,
     ),
     follow_ups=FollowUpRule(kind=FollowUpKind.COMMENT, most=20, text=_TEXT),
     destination=DestinationRule(
