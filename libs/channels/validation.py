@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Final, assert_never
 
 from channels.rules import ChannelRules, ImageRule, LinkPlace, MediaRule, TextRule, Unit, VideoRule
-from channels.texts import with_hashtags, with_link
+from channels.texts import is_blank, with_hashtags, with_link
 
 
 class Rule(StrEnum):
@@ -159,7 +159,7 @@ def _of_text(post: ChannelPost, rules: ChannelRules) -> Iterator[Violation]:
         return
     rule = rules.caption if rules.caption is not None and post.media else rules.text
     required = Rule.TEXT_REQUIRED
-    if not (text or post.media or rule.is_required):
+    if is_blank(text) and not (post.media or rule.is_required):
         yield Violation(field=field, rule=required, message="must not be empty")
     yield from _of_length(field, text, rule, required, Rule.TEXT_TOO_LONG)
     yield from _of_count(field, _HASHTAG, text, rules.most_hashtags, Rule.TOO_MANY_HASHTAGS, "hashtags")
@@ -179,7 +179,7 @@ def _as_sent(post: ChannelPost, place: LinkPlace) -> str:
 
 
 def _of_length(field: str, text: str, rule: TextRule, required: Rule, too_long: Rule) -> Iterator[Violation]:
-    if rule.is_required and not text:
+    if rule.is_required and is_blank(text):
         yield Violation(field=field, rule=required, message="must not be empty")
     # A code point is one unit at least, so most texts need no counting.
     if len(text) * 4 > rule.most and (found := length(text, rule.unit)) > rule.most:

@@ -63,6 +63,7 @@ def test_a_post_within_all_limits_breaks_nothing() -> None:
 
 REFUSED: dict[str, tuple[dict[str, Any], str, Rule]] = {
     "an empty text": ({"text": ""}, "text", Rule.TEXT_REQUIRED),
+    "a text in which nothing is to be seen": ({"text": "\u200b \n"}, "text", Rule.TEXT_REQUIRED),
     "a long text": ({"text": "x" * 21}, "text", Rule.TEXT_TOO_LONG),
     "a long text of the channel": (
         {"text": "x" * 21, "text_field": "channel_texts[1].text"},
@@ -104,6 +105,13 @@ REFUSED: dict[str, tuple[dict[str, Any], str, Rule]] = {
 def test_what_breaks_a_rule_is_named(case: str) -> None:
     changes, field, rule = REFUSED[case]
     assert broken(replace(GOOD, **changes)) == [(field, rule)]
+
+
+def test_a_required_text_is_one_that_can_be_seen() -> None:
+    required = TextRule(most=20, is_required=True)
+    rules = replace(FEED, text=required, caption=None, title=required)
+    found = broken(replace(GOOD, text=" ", title="\u200b", media=(IMAGE,)), rules)
+    assert found == [("text", Rule.TEXT_REQUIRED), ("title", Rule.TITLE_REQUIRED)]
 
 
 def test_a_channel_without_media_comments_or_destinations_says_so() -> None:

@@ -51,6 +51,15 @@ def test_a_channel_text_must_be_the_only_one_of_a_targeted_channel(channels: lis
     assert field_of(refusal.value) == "draft.content.channel_texts[1].channel"
 
 
+@pytest.mark.parametrize("blank", [" ", "\u200b \n"])
+def test_a_channel_text_in_which_nothing_is_to_be_seen_is_refused(blank: str) -> None:
+    texts = tuple(ChannelText(channel=name, text=text) for name, text in (("facebook", "text"), ("linkedin", blank)))
+    media = (Media(url="https://x.example/1.jpg"),)
+    with pytest.raises(InvalidField) as refusal:
+        checked_content(Content(text="all", channel_texts=texts, media=media), [FACEBOOK, LINKEDIN])
+    assert field_of(refusal.value) == "draft.content.channel_texts[1].text"
+
+
 def test_a_content_too_large_for_one_response_is_refused() -> None:
     assert Body.of(b"x" * MOST_BYTES).digest
     with pytest.raises(InvalidField) as refusal:

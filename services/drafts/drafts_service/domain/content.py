@@ -7,6 +7,7 @@ from hashlib import sha256
 from typing import Final
 from urllib.parse import urlsplit
 
+from channels.texts import is_blank
 from channels.validation import MediaKind
 from drafts_service.domain.target import Target, known_channel
 from servicekit.faults import InvalidField
@@ -96,7 +97,7 @@ class Body:
 
 def checked_content(content: Content, targets: Sequence[Target]) -> Content:
     """Returns the content with normalised channels; refuses one that does not fit the (checked) targets."""
-    if not content.all_media and _is_blank(content.text):
+    if not content.all_media and is_blank(content.text):
         raise InvalidField("draft.content.text", "must not be empty")
     if not content.title.isprintable():
         raise InvalidField("draft.content.title", "must be one line of printable characters")
@@ -116,12 +117,14 @@ _LINK_SCHEMES: Final = frozenset({"http", "https"})
 
 
 def _checked_texts(given: Sequence[ChannelText], addressed: Collection[str]) -> tuple[ChannelText, ...]:
-    place = "draft.content.channel_texts[{}].channel".format
     texts: dict[str, ChannelText] = {}
     for index, each in enumerate(given):
-        channel = _addressed_channel(each.channel, place(index), addressed)
+        place = f"draft.content.channel_texts[{index}]"
+        if is_blank(each.text):
+            raise InvalidField(f"{place}.text", "must not be empty")
+        channel = _addressed_channel(each.channel, f"{place}.channel", addressed)
         if channel in texts:
-            raise InvalidField(place(index), f"{channel} already has a text")
+            raise InvalidField(f"{place}.channel", f"{channel} already has a text")
         texts[channel] = replace(each, channel=channel)
     return tuple(texts.values())
 
@@ -129,7 +132,7 @@ def _checked_texts(given: Sequence[ChannelText], addressed: Collection[str]) -> 
 def _checked_follow_ups(given: Sequence[FollowUp], addressed: Collection[str]) -> Iterable[FollowUp]:
     for index, each in enumerate(given):
         place = f"draft.content.follow_ups[{index}]"
-        if _is_blank(each.text):
+        if is_blank(each.text):
             raise InvalidField(f"{place}.text", "must not be empty")
         yield replace(each, channel=_addressed_channel(each.channel, f"{place}.channel", addressed))
 
@@ -178,7 +181,3 @@ def _check_address(field: str, address: str, schemes: Collection[str]) -> None:
             f"must begin with {' or '.join(f'{each}://' for each in sorted(schemes))} and a host",
             reason="URL_MALFORMED",
         )
-
-
-def _is_blank(text: str) -> bool:
-    return not any(each.isprintable() and not each.isspace() for each in text)

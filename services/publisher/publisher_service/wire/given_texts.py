@@ -2,6 +2,7 @@
 
 import re
 
+from channels.texts import is_blank
 from servicekit.faults import InvalidField
 
 _WEB_ADDRESS = re.compile(r"https?://\S+", re.IGNORECASE)
@@ -9,7 +10,7 @@ _WEB_ADDRESS = re.compile(r"https?://\S+", re.IGNORECASE)
 
 def require_words(field: str, text: str) -> str:
     """Refuses a text in which nothing is to be seen: it would stand there as if somebody had said something."""
-    if not any(each.isprintable() and not each.isspace() for each in text):
+    if is_blank(text):
         raise InvalidField(field, "must not be empty")
     return text
 
