@@ -11,7 +11,7 @@ import grpc
 import pytest
 from sqlalchemy import text
 
-from postflow.drafts.v1.draft_pb2 import DraftContent
+from postflow.drafts.v1.draft_pb2 import ChannelMedia, DraftContent, Media
 from postflow.drafts.v1.drafts_events_pb2 import DraftSaved
 from postflow.publisher.v1 import publisher_service_pb2 as pb
 from postflow.publisher.v1.hold_pb2 import HOLD_SCOPE_ACCOUNT
@@ -84,6 +84,23 @@ async def test_each_target_is_started_or_refused(publisher: PublisherServiceAsyn
     for each in answer.results:
         named = pb.GetPostJobRequest(organization_id="acme", post_job_id=each.post_job.id)
         assert (await publisher.GetPostJob(named)).post_job == each.post_job
+
+
+@pytest.mark.usefixtures("page")
+@pytest.mark.parametrize(
+    "content",
+    [
+        DraftContent(media=[Media(url="https://cdn.example/1.jpg")]),
+        DraftContent(
+            text=" ", channel_media=[ChannelMedia(channel="facebook", media=[Media(url="https://cdn.example/1.jpg")])]
+        ),
+    ],
+)
+async def test_media_needs_no_text(publisher: PublisherServiceAsyncStub, content: DraftContent) -> None:
+    encoded = content.SerializeToString()
+    draft = a_draft(content=encoded, content_digest=hashlib.sha256(encoded).hexdigest())
+    (result,) = (await publisher.PublishNow(publishing(draft))).results
+    assert result.outcome == pb.PUBLISH_NOW_OUTCOME_STARTED
 
 
 @pytest.mark.usefixtures("page")
@@ -172,8 +189,8 @@ async def test_a_hold_refuses_and_a_second_call_starts_after_it(publisher: Publi
         ({"draft": a_draft(revision=0)}, "draft.revision"),
         ({"draft": a_draft(content_digest="0" * 64)}, "draft.content"),
         ({"draft": a_draft(content=b"\xff", content_digest=hashlib.sha256(b"\xff").hexdigest())}, "draft.content"),
-        ({"draft": a_draft(content=b"", content_digest=hashlib.sha256(b"").hexdigest())}, "draft.content"),
-        ({"draft": a_draft(content=BLANK, content_digest=hashlib.sha256(BLANK).hexdigest())}, "draft.content"),
+        ({"draft": a_draft(content=b"", content_digest=hashlib.sha256(b"").hexdigest())}, "draft.content.text"),
+        ({"draft": a_draft(content=BLANK, content_digest=hashlib.sha256(BLANK).hexdigest())}, "draft.content.text"),
         ({"draft": a_draft(targets=[])}, "draft.targets"),
         ({"draft": a_draft(PAGE, PAGE)}, "draft.targets[1]"),
         ({"draft": a_draft(Target(social_account_id="page", channel="fax"))}, "draft.targets[0].channel"),

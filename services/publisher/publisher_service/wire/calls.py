@@ -66,9 +66,11 @@ def _draft_from(message: drafts_events_pb2.DraftSaved, organization_id: str) -> 
     targets = _targets_from(message.targets, "draft.targets")
     try:
         draft = saved_draft_from(message)
-        require_words("draft.content", content_from(draft.content).text)
+        content = content_from(draft.content)
     except UnreadableMessage as unreadable:
         raise InvalidField("draft.content", unreadable.message) from None
+    if not (content.media or any(content.channel_media.values())):
+        require_words("draft.content.text", content.text)
     return replace(draft, organization_id=organization_id, targets=targets)
 
 
