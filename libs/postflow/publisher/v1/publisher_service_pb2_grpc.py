@@ -267,8 +267,9 @@ class PublisherServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ValidateContent(self, request, context):
-        """ValidateContent checks a content against the rules of the channels of its targets, as a preview: it stores nothing.
-        INVALID_ARGUMENT `UNKNOWN_CHANNEL` for a channel that is none.
+        """ValidateContent checks a content as CreateDraft does, as a preview: it stores and fetches nothing, and does not look
+        at the size of the whole. What breaks a rule of a channel is listed. What fits no channel is INVALID_ARGUMENT, also
+        `UNKNOWN_CHANNEL` for a channel that is none, and `URL_MALFORMED` for a link or media that is no address of the web.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -110,8 +110,9 @@ class PublisherServiceStub:
     is the same for every organization.
     """
     ValidateContent: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.ValidateContentRequest, _publisher_service_pb2.ValidateContentResponse]
-    """ValidateContent checks a content against the rules of the channels of its targets, as a preview: it stores nothing.
-    INVALID_ARGUMENT `UNKNOWN_CHANNEL` for a channel that is none.
+    """ValidateContent checks a content as CreateDraft does, as a preview: it stores and fetches nothing, and does not look
+    at the size of the whole. What breaks a rule of a channel is listed. What fits no channel is INVALID_ARGUMENT, also
+    `UNKNOWN_CHANNEL` for a channel that is none, and `URL_MALFORMED` for a link or media that is no address of the web.
     """
     InspectMedia: _grpc.UnaryUnaryMultiCallable[_publisher_service_pb2.InspectMediaRequest, _publisher_service_pb2.InspectMediaResponse]
     """InspectMedia fetches pictures, videos and documents, and says what they are. What takes longer than a few seconds is
@@ -200,8 +201,9 @@ class PublisherServiceAsyncStub(PublisherServiceStub):
     is the same for every organization.
     """
     ValidateContent: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.ValidateContentRequest, _publisher_service_pb2.ValidateContentResponse]  # type: ignore[assignment]
-    """ValidateContent checks a content against the rules of the channels of its targets, as a preview: it stores nothing.
-    INVALID_ARGUMENT `UNKNOWN_CHANNEL` for a channel that is none.
+    """ValidateContent checks a content as CreateDraft does, as a preview: it stores and fetches nothing, and does not look
+    at the size of the whole. What breaks a rule of a channel is listed. What fits no channel is INVALID_ARGUMENT, also
+    `UNKNOWN_CHANNEL` for a channel that is none, and `URL_MALFORMED` for a link or media that is no address of the web.
     """
     InspectMedia: _aio.UnaryUnaryMultiCallable[_publisher_service_pb2.InspectMediaRequest, _publisher_service_pb2.InspectMediaResponse]  # type: ignore[assignment]
     """InspectMedia fetches pictures, videos and documents, and says what they are. What takes longer than a few seconds is
@@ -383,8 +385,9 @@ class PublisherServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _publisher_service_pb2.ValidateContentRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_publisher_service_pb2.ValidateContentResponse, _abc.Awaitable[_publisher_service_pb2.ValidateContentResponse]]:
-        """ValidateContent checks a content against the rules of the channels of its targets, as a preview: it stores nothing.
-        INVALID_ARGUMENT `UNKNOWN_CHANNEL` for a channel that is none.
+        """ValidateContent checks a content as CreateDraft does, as a preview: it stores and fetches nothing, and does not look
+        at the size of the whole. What breaks a rule of a channel is listed. What fits no channel is INVALID_ARGUMENT, also
+        `UNKNOWN_CHANNEL` for a channel that is none, and `URL_MALFORMED` for a link or media that is no address of the web.
         """
 
     @_abc_1.abstractmethod

@@ -52,6 +52,7 @@ from publisher_service.wire import (
     take_backs,
     watching,
 )
+from publisher_service.wire.targets import distinct_targets
 from servicekit.pg.ledger import mutation
 from servicekit.rpc import MAX_SENT_BYTES, Sizes
 from servicekit.rpc.paging import next_page_token, read_page, read_resume_token, resume_token
@@ -236,8 +237,9 @@ class PublisherServicer(PublisherServiceServicer):
     async def ValidateContent(
         self, request: publisher_service_pb2.ValidateContentRequest, context: Context
     ) -> publisher_service_pb2.ValidateContentResponse:
-        targets = channel_rules.targets_from(request.targets)
-        found = await self._validate(request.organization_id, contents.content_of(request.content), targets)
+        targets = distinct_targets(request.targets, "targets")
+        content = contents.checked_content(request.content, targets)
+        found = await self._validate(request.organization_id, content, targets)
         return channel_rules.validate_content_response(found)
 
     async def InspectMedia(

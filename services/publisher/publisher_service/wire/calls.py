@@ -4,18 +4,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-import channels
 from postflow.drafts.v1 import drafts_events_pb2
 from postflow.publisher.v1 import publisher_service_pb2 as pb
-from postflow.target.v1 import target_pb2
 from publisher_service.domain.plan import SavedDraft
-from publisher_service.domain.post_job import PostJob, Target
+from publisher_service.domain.post_job import PostJob
 from publisher_service.domain.publish_now import UrgentPost, UrgentPosts
 from publisher_service.wire.contents import content_from
 from publisher_service.wire.events import saved_draft_from
 from publisher_service.wire.given_texts import require_words
 from publisher_service.wire.posts import post_job
-from publisher_service.wire.targets import target_from
+from publisher_service.wire.targets import distinct_targets
 from publisher_service.wire.unreadable import UnreadableMessage
 from servicekit.faults import InvalidField
 from servicekit.timestamps import moment
@@ -32,7 +30,7 @@ def retry_response(job: PostJob) -> pb.RetryPostJobResponse:
 def urgent_posts_from(request: pb.PublishNowRequest) -> UrgentPosts:
     """Translates a request. Raises InvalidField."""
     draft = _draft_from(request.draft, request.organization_id)
-    targets = _targets_from(request.targets, "targets")
+    targets = distinct_targets(request.targets, "targets")
     for index, target in enumerate(targets):
         if target not in draft.targets:
             raise InvalidField(f"targets[{index}]", "is not a target of the draft")
@@ -63,7 +61,7 @@ def _draft_from(message: drafts_events_pb2.DraftSaved, organization_id: str) -> 
         raise InvalidField("draft.organization_id", "must be the tenant of the request, or empty")
     if not message.targets:
         raise InvalidField("draft.targets", "is required")
-    targets = _targets_from(message.targets, "draft.targets")
+    targets = distinct_targets(message.targets, "draft.targets")
     try:
         draft = saved_draft_from(message)
         content = content_from(draft.content)
@@ -72,16 +70,3 @@ def _draft_from(message: drafts_events_pb2.DraftSaved, organization_id: str) -> 
     if not (content.media or any(content.channel_media.values())):
         require_words("draft.content.text", content.text)
     return replace(draft, organization_id=organization_id, targets=targets)
-
-
-def _targets_from(messages: Sequence[target_pb2.Target], field: str) -> tuple[Target, ...]:
-    targets: list[Target] = []
-    for index, message in enumerate(messages):
-        try:
-            target = replace(target_from(message), channel=channels.normalise(message.channel))
-        except channels.UnknownChannel as unknown:
-            raise InvalidField(f"{field}[{index}].channel", str(unknown), reason="UNKNOWN_CHANNEL") from None
-        if target in targets:
-            raise InvalidField(f"{field}[{index}]", "is named twice")
-        targets.append(target)
-    return tuple(targets)

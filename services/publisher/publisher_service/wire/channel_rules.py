@@ -5,7 +5,6 @@ from datetime import timedelta
 
 from google.protobuf.duration_pb2 import Duration
 
-import channels
 from channels.rules import (
     ChannelRules,
     DestinationRule,
@@ -19,16 +18,8 @@ from channels.rules import (
 from channels.validation import Violation
 from postflow.publisher.v1 import channel_pb2
 from postflow.publisher.v1 import publisher_service_pb2 as pb
-from postflow.target.v1 import target_pb2
-from publisher_service.domain.post_job import Target
 from publisher_service.domain.validation import Validation
-from publisher_service.wire.targets import target_from, target_message
-from servicekit.faults import InvalidField
-
-
-def targets_from(messages: Sequence[target_pb2.Target]) -> list[Target]:
-    """Translates targets, with their channels normalised. Raises InvalidField for an unknown one."""
-    return [_normalised(index, message) for index, message in enumerate(messages)]
+from publisher_service.wire.targets import target_message
 
 
 def list_channels_response(
@@ -60,15 +51,6 @@ def validate_content_response(found: Sequence[Validation]) -> pb.ValidateContent
             for index, each in enumerate(found)
         ],
     )
-
-
-def _normalised(index: int, message: target_pb2.Target) -> Target:
-    target = target_from(message)
-    try:
-        channel = channels.normalise(target.channel)
-    except channels.UnknownChannel as error:
-        raise InvalidField(f"targets[{index}].channel", str(error), reason="UNKNOWN_CHANNEL") from None
-    return Target(social_account_id=target.social_account_id, channel=channel, destination=target.destination)
 
 
 def _not_offered(found: Validation, index: int) -> list[channel_pb2.Violation]:

@@ -1,14 +1,19 @@
 """The content of a draft, as Drafts encodes it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from google.protobuf.message import DecodeError
 
+from channels import normalise
 from channels.validation import MediaKind
+from channels.well_formed import Malformed, require_well_formed
 from postflow.drafts.v1 import draft_pb2
 from publisher_service.domain.content import Content, ContentMedia, FollowUp
 from publisher_service.domain.media import MediaFacts
+from publisher_service.domain.post_job import Target
 from publisher_service.wire.unreadable import UnreadableMessage
+from servicekit.faults import InvalidField
 
 
 def content_from(encoded: bytes) -> Content:
@@ -18,6 +23,21 @@ def content_from(encoded: bytes) -> Content:
     except DecodeError:
         raise UnreadableMessage("the content of a draft cannot be read") from None
     return content_of(message)
+
+
+def checked_content(message: draft_pb2.DraftContent, targets: Sequence[Target]) -> Content:
+    """Translates a content as a caller gives it, with its channels normalised. Raises InvalidField."""
+    try:
+        require_well_formed(message, {target.channel for target in targets})
+    except Malformed as malformed:
+        raise InvalidField(f"content.{malformed.field}", malformed.message, reason=malformed.reason) from None
+    content = content_of(message)
+    return replace(
+        content,
+        channel_texts={normalise(channel): text for channel, text in content.channel_texts.items()},
+        follow_ups=tuple(replace(each, channel=normalise(each.channel)) for each in content.follow_ups),
+        channel_media={normalise(channel): media for channel, media in content.channel_media.items()},
+    )
 
 
 def content_of(message: draft_pb2.DraftContent) -> Content:
