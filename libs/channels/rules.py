@@ -70,6 +70,8 @@ class MediaRule:
     may_mix: bool = False
     # Documents stand beside documents alone, even where media may mix.
     documents_apart: bool = False
+    # Of all media together.
+    most_bytes_together: int | None = None
 
 
 class LinkPlace(StrEnum):

@@ -212,8 +212,16 @@ def _of_media(field: str, media: Sequence[KnownMedia], rule: MediaRule | None) -
     known = {each.kind for each in media if each.kind is not None}
     if rule.documents_apart and MediaKind.DOCUMENT in known and len(known) > 1:
         yield Violation(field=field, rule=Rule.MEDIA_MIXED, message="documents must stand beside documents alone")
+    yield from _of_sum(field, media, rule.most_bytes_together)
     for index, each in enumerate(media):
         yield from _of_one(f"{field}[{index}]", each, rule)
+
+
+def _of_sum(field: str, media: Sequence[KnownMedia], most: int | None) -> Iterator[Violation]:
+    found = sum(each.size or 0 for each in media)
+    if most is not None and len(media) > 1 and found > most:
+        message = f"must have at most {most} bytes together, and have {found}"
+        yield Violation(field=field, rule=Rule.MEDIA_TOO_LARGE, message=message)
 
 
 def _of_one(field: str, media: KnownMedia, rule: MediaRule) -> Iterator[Violation]:

@@ -1,5 +1,7 @@
 """The rules of the networks refuse what their adapters could not send."""
 
+from dataclasses import replace
+
 import pytest
 
 from channels.rules import ChannelRules
@@ -59,3 +61,14 @@ def test_a_link_with_a_preview_of_its_own_does_not_count() -> None:
 def test_an_album_of_telegram_has_documents_or_none(media: tuple[KnownMedia, ...], *, is_taken: bool) -> None:
     found = broken(ChannelPost(text="hello", media=media), TELEGRAM_RULES)
     assert found == ([] if is_taken else [("media", Rule.MEDIA_MIXED)])
+
+
+@pytest.mark.parametrize(
+    ("rules", "most"),
+    [(EMAIL_RULES, 25_000_000), (UNIPILE_RULES[MESSAGE], 15_000_000), (UNIPILE_RULES[INMAIL], 15_000_000)],
+)
+def test_attachments_have_a_bound_on_their_sum(rules: ChannelRules, most: int) -> None:
+    fitting, exceeding = (replace(DOCUMENT, size=size) for size in (most - 100, most - 99))
+    assert broken(ChannelPost(text="hello", media=(PICTURE, fitting, UNKNOWN)), rules) == []
+    found = broken(ChannelPost(text="hello", media=(PICTURE, exceeding)), rules)
+    assert found == [("media", Rule.MEDIA_TOO_LARGE)]

@@ -64,7 +64,7 @@ class TextRule(_message.Message):
     def __init__(self, most: _Optional[int] = ..., unit: _Optional[str] = ..., required: _Optional[bool] = ..., hidden: _Optional[bool] = ...) -> None: ...
 
 class MediaRule(_message.Message):
-    __slots__ = ("most", "least", "image", "video", "document", "may_mix", "documents_apart")
+    __slots__ = ("most", "least", "image", "video", "document", "may_mix", "documents_apart", "most_bytes_together")
     MOST_FIELD_NUMBER: _ClassVar[int]
     LEAST_FIELD_NUMBER: _ClassVar[int]
     IMAGE_FIELD_NUMBER: _ClassVar[int]
@@ -72,6 +72,7 @@ class MediaRule(_message.Message):
     DOCUMENT_FIELD_NUMBER: _ClassVar[int]
     MAY_MIX_FIELD_NUMBER: _ClassVar[int]
     DOCUMENTS_APART_FIELD_NUMBER: _ClassVar[int]
+    MOST_BYTES_TOGETHER_FIELD_NUMBER: _ClassVar[int]
     most: int
     least: int
     image: ImageRule
@@ -79,7 +80,8 @@ class MediaRule(_message.Message):
     document: DocumentRule
     may_mix: bool
     documents_apart: bool
-    def __init__(self, most: _Optional[int] = ..., least: _Optional[int] = ..., image: _Optional[_Union[ImageRule, _Mapping]] = ..., video: _Optional[_Union[VideoRule, _Mapping]] = ..., document: _Optional[_Union[DocumentRule, _Mapping]] = ..., may_mix: _Optional[bool] = ..., documents_apart: _Optional[bool] = ...) -> None: ...
+    most_bytes_together: int
+    def __init__(self, most: _Optional[int] = ..., least: _Optional[int] = ..., image: _Optional[_Union[ImageRule, _Mapping]] = ..., video: _Optional[_Union[VideoRule, _Mapping]] = ..., document: _Optional[_Union[DocumentRule, _Mapping]] = ..., may_mix: _Optional[bool] = ..., documents_apart: _Optional[bool] = ..., most_bytes_together: _Optional[int] = ...) -> None: ...
 
 class ImageRule(_message.Message):
     __slots__ = ("types", "most_bytes", "least_ratio", "most_ratio", "least_width", "most_width", "most_pixels")

@@ -61,6 +61,7 @@ def _media_rule(message: channel_pb2.MediaRule) -> MediaRule:
         document=_document_rule(message.document) if message.HasField("document") else None,
         may_mix=message.may_mix,
         documents_apart=message.documents_apart,
+        most_bytes_together=message.most_bytes_together if message.HasField("most_bytes_together") else None,
     )
 
 

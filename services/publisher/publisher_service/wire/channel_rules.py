@@ -99,6 +99,7 @@ def _media(rule: MediaRule | None) -> channel_pb2.MediaRule | None:
         document=_document(rule.document),
         may_mix=rule.may_mix,
         documents_apart=rule.documents_apart,
+        most_bytes_together=rule.most_bytes_together,
     )
 
 

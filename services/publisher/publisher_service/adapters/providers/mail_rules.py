@@ -33,6 +33,7 @@ EMAIL_RULES: Final = ChannelRules(
         video=VideoRule(types=VIDEOS, most_bytes=MOST_ATTACHED),
         document=DocumentRule(types=DOCUMENTS, most_bytes=MOST_ATTACHED),
         may_mix=True,
+        most_bytes_together=MOST_ATTACHED,
     ),
     destination=DestinationRule(pattern=ADDRESS_PATTERN, description="one e-mail address, such as ada@example.com"),
 )

@@ -28,6 +28,7 @@ _MEDIA: Final = MediaRule(
     video=VideoRule(types=VIDEOS, most_bytes=MOST_ATTACHED),
     document=DocumentRule(types=DOCUMENTS, most_bytes=MOST_ATTACHED),
     may_mix=True,
+    most_bytes_together=MOST_ATTACHED,
 )
 _MEMBER: Final = DestinationRule(
     pattern=r"[^\s/?#%&]{3,200}",
