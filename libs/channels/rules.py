@@ -35,8 +35,6 @@ class ImageRule:
     # Width divided by height; None: any.
     least_ratio: float | None = None
     most_ratio: float | None = None
-    least_width: int | None = None
-    most_width: int | None = None
     # Width times height.
     most_pixels: int | None = None
 

@@ -263,11 +263,6 @@ def _of_ratio(field: str, media: KnownMedia, rule: ImageRule | VideoRule) -> Ite
 def _of_dimensions(field: str, media: KnownMedia, rule: ImageRule) -> Iterator[Violation]:
     if not (media.width and media.height):
         return
-    too_narrow = rule.least_width is not None and media.width < rule.least_width
-    too_wide = rule.most_width is not None and media.width > rule.most_width
-    if too_narrow or too_wide:
-        message = f"must be {_span(rule.least_width, rule.most_width)} pixels wide, and is {media.width}"
-        yield Violation(field=field, rule=Rule.MEDIA_DIMENSIONS, message=message)
     if rule.most_pixels is not None and media.width * media.height > rule.most_pixels:
         message = f"must have at most {rule.most_pixels} pixels, and has {media.width * media.height}"
         yield Violation(field=field, rule=Rule.MEDIA_DIMENSIONS, message=message)

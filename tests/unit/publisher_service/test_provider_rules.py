@@ -8,6 +8,7 @@ from channels.rules import ChannelRules
 from channels.validation import ChannelPost, KnownMedia, MediaKind, Rule, violations
 from publisher_service.adapters.providers.linkedin_rules import LINKEDIN_RULES
 from publisher_service.adapters.providers.mail_rules import EMAIL_RULES
+from publisher_service.adapters.providers.meta_rules import INSTAGRAM_RULES
 from publisher_service.adapters.providers.telegram_rules import TELEGRAM_RULES
 from publisher_service.adapters.providers.unipile_rules import INMAIL, MESSAGE, UNIPILE_RULES
 
@@ -72,3 +73,9 @@ def test_attachments_have_a_bound_on_their_sum(rules: ChannelRules, most: int) -
     assert broken(ChannelPost(text="hello", media=(PICTURE, fitting, UNKNOWN)), rules) == []
     found = broken(ChannelPost(text="hello", media=(PICTURE, exceeding)), rules)
     assert found == [("media", Rule.MEDIA_TOO_LARGE)]
+
+
+@pytest.mark.parametrize("side", [200, 1440, 3000])
+def test_instagram_scales_pictures_of_any_width(side: int) -> None:
+    picture = replace(PICTURE, width=side, height=side)
+    assert broken(ChannelPost(text="hello", media=(picture,)), INSTAGRAM_RULES["instagram_feed"]) == []

@@ -71,8 +71,6 @@ def _image_rule(message: channel_pb2.ImageRule) -> ImageRule:
         most_bytes=message.most_bytes,
         least_ratio=message.least_ratio if message.HasField("least_ratio") else None,
         most_ratio=message.most_ratio if message.HasField("most_ratio") else None,
-        least_width=message.least_width if message.HasField("least_width") else None,
-        most_width=message.most_width if message.HasField("most_width") else None,
         most_pixels=message.most_pixels if message.HasField("most_pixels") else None,
     )
 

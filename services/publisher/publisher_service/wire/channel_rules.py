@@ -111,8 +111,6 @@ def _image(rule: ImageRule | None) -> channel_pb2.ImageRule | None:
         most_bytes=rule.most_bytes,
         least_ratio=rule.least_ratio,
         most_ratio=rule.most_ratio,
-        least_width=rule.least_width,
-        most_width=rule.most_width,
         most_pixels=rule.most_pixels,
     )
 

@@ -45,13 +45,12 @@ INSTAGRAM_RULES: Final[Mapping[str, ChannelRules]] = {
         media=MediaRule(
             least=1,
             most=10,
+            # Instagram scales a picture that is narrower than 320 pixels or wider than 1,440.
             image=ImageRule(
                 types=("image/jpeg",),
                 most_bytes=8 * _MB,
                 least_ratio=0.8,
                 most_ratio=1.91,
-                least_width=320,
-                most_width=1440,
             ),
             video=VideoRule(
                 types=_VIDEOS,
