@@ -37,6 +37,8 @@ class ImageRule:
     most_ratio: float | None = None
     # Width times height.
     most_pixels: int | None = None
+    # Width plus height.
+    most_sides: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

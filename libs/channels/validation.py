@@ -124,8 +124,8 @@ def channel_post(
 
 _HASHTAG: Final = re.compile(r"(?<![\w#&])#\w+")
 _MENTION: Final = re.compile(r"(?<![\w@])@\w[\w.]*")
-# Of a ratio: what rounding to whole pixels may change.
-_SLACK: Final = 0.01
+# The share of a ratio that rounding to whole pixels may change.
+_SLACK: Final = 0.005
 
 
 def violations(post: ChannelPost, rules: ChannelRules) -> Iterator[Violation]:
@@ -252,8 +252,8 @@ def _of_ratio(field: str, media: KnownMedia, rule: ImageRule | VideoRule) -> Ite
     if not (media.width and media.height):
         return
     ratio = media.width / media.height
-    too_narrow = rule.least_ratio is not None and ratio < rule.least_ratio - _SLACK
-    too_wide = rule.most_ratio is not None and ratio > rule.most_ratio + _SLACK
+    too_narrow = rule.least_ratio is not None and ratio < rule.least_ratio * (1 - _SLACK)
+    too_wide = rule.most_ratio is not None and ratio > rule.most_ratio * (1 + _SLACK)
     if too_narrow or too_wide:
         found = f"{media.width} x {media.height} pixels ({ratio:.2f})"
         message = f"width divided by height must be {_span(rule.least_ratio, rule.most_ratio)}, and it has {found}"
@@ -265,6 +265,9 @@ def _of_dimensions(field: str, media: KnownMedia, rule: ImageRule) -> Iterator[V
         return
     if rule.most_pixels is not None and media.width * media.height > rule.most_pixels:
         message = f"must have at most {rule.most_pixels} pixels, and has {media.width * media.height}"
+        yield Violation(field=field, rule=Rule.MEDIA_DIMENSIONS, message=message)
+    if rule.most_sides is not None and media.width + media.height > rule.most_sides:
+        message = f"width plus height must be at most {rule.most_sides} pixels, and are {media.width + media.height}"
         yield Violation(field=field, rule=Rule.MEDIA_DIMENSIONS, message=message)
 
 

@@ -79,3 +79,20 @@ def test_attachments_have_a_bound_on_their_sum(rules: ChannelRules, most: int) -
 def test_instagram_scales_pictures_of_any_width(side: int) -> None:
     picture = replace(PICTURE, width=side, height=side)
     assert broken(ChannelPost(text="hello", media=(picture,)), INSTAGRAM_RULES["instagram_feed"]) == []
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "expected"),
+    [
+        (5000, 5000, []),
+        (6000, 4001, [("media[0]", Rule.MEDIA_DIMENSIONS)]),
+        (100, 2000, []),
+        (100, 2500, [("media[0]", Rule.MEDIA_RATIO)]),
+        (2500, 100, [("media[0]", Rule.MEDIA_RATIO)]),
+    ],
+)
+def test_a_photo_of_telegram_is_neither_huge_nor_narrow(
+    width: int, height: int, expected: list[tuple[str, Rule]]
+) -> None:
+    picture = replace(PICTURE, width=width, height=height)
+    assert broken(ChannelPost(text="hello", media=(picture,)), TELEGRAM_RULES) == expected

@@ -84,18 +84,20 @@ class MediaRule(_message.Message):
     def __init__(self, most: _Optional[int] = ..., least: _Optional[int] = ..., image: _Optional[_Union[ImageRule, _Mapping]] = ..., video: _Optional[_Union[VideoRule, _Mapping]] = ..., document: _Optional[_Union[DocumentRule, _Mapping]] = ..., may_mix: _Optional[bool] = ..., documents_apart: _Optional[bool] = ..., most_bytes_together: _Optional[int] = ...) -> None: ...
 
 class ImageRule(_message.Message):
-    __slots__ = ("types", "most_bytes", "least_ratio", "most_ratio", "most_pixels")
+    __slots__ = ("types", "most_bytes", "least_ratio", "most_ratio", "most_pixels", "most_sides")
     TYPES_FIELD_NUMBER: _ClassVar[int]
     MOST_BYTES_FIELD_NUMBER: _ClassVar[int]
     LEAST_RATIO_FIELD_NUMBER: _ClassVar[int]
     MOST_RATIO_FIELD_NUMBER: _ClassVar[int]
     MOST_PIXELS_FIELD_NUMBER: _ClassVar[int]
+    MOST_SIDES_FIELD_NUMBER: _ClassVar[int]
     types: _containers.RepeatedScalarFieldContainer[str]
     most_bytes: int
     least_ratio: float
     most_ratio: float
     most_pixels: int
-    def __init__(self, types: _Optional[_Iterable[str]] = ..., most_bytes: _Optional[int] = ..., least_ratio: _Optional[float] = ..., most_ratio: _Optional[float] = ..., most_pixels: _Optional[int] = ...) -> None: ...
+    most_sides: int
+    def __init__(self, types: _Optional[_Iterable[str]] = ..., most_bytes: _Optional[int] = ..., least_ratio: _Optional[float] = ..., most_ratio: _Optional[float] = ..., most_pixels: _Optional[int] = ..., most_sides: _Optional[int] = ...) -> None: ...
 
 class VideoRule(_message.Message):
     __slots__ = ("types", "most_bytes", "least_duration", "most_duration", "least_ratio", "most_ratio")

@@ -72,6 +72,7 @@ def _image_rule(message: channel_pb2.ImageRule) -> ImageRule:
         least_ratio=message.least_ratio if message.HasField("least_ratio") else None,
         most_ratio=message.most_ratio if message.HasField("most_ratio") else None,
         most_pixels=message.most_pixels if message.HasField("most_pixels") else None,
+        most_sides=message.most_sides if message.HasField("most_sides") else None,
     )
 
 

@@ -112,6 +112,7 @@ def _image(rule: ImageRule | None) -> channel_pb2.ImageRule | None:
         least_ratio=rule.least_ratio,
         most_ratio=rule.most_ratio,
         most_pixels=rule.most_pixels,
+        most_sides=rule.most_sides,
     )
 
 

@@ -30,7 +30,9 @@ TELEGRAM_RULES: Final = ChannelRules(
     link_in_text=LinkPlace.ALWAYS,
     media=MediaRule(
         most=10,
-        image=ImageRule(types=_PHOTOS, most_bytes=_MOST_OF_PHOTO, least_ratio=1 / 20, most_ratio=20.0),
+        image=ImageRule(
+            types=_PHOTOS, most_bytes=_MOST_OF_PHOTO, least_ratio=1 / 20, most_ratio=20.0, most_sides=10_000
+        ),
         video=VideoRule(types=("video/mp4",), most_bytes=_MOST_OF_FILE),
         document=DocumentRule(types=("application/pdf",), most_bytes=_MOST_OF_FILE),
         may_mix=True,
