@@ -4,9 +4,11 @@ from collections.abc import Sequence
 
 
 def with_hashtags(text: str, hashtags: Sequence[str]) -> str:
-    """Returns the text with the hashtags of its draft behind it."""
+    """Returns the text with the hashtags of its draft behind it; beside media there may be no text."""
+    if not hashtags:
+        return text
     tags = " ".join(f"#{tag}" for tag in hashtags)
-    return f"{text}\n\n{tags}" if tags else text
+    return tags if is_blank(text) else f"{text}\n\n{tags}"
 
 
 def with_link(text: str, link: str) -> str:
