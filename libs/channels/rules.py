@@ -75,7 +75,7 @@ class MediaRule:
 
 
 class LinkPlace(StrEnum):
-    """Where a provider's adapter puts the draft's link into the text, in which it counts."""
+    """Posts in which a provider's adapter puts the draft's link into the text: it counts there."""
 
     NEVER = "NEVER"
     ALWAYS = "ALWAYS"
