@@ -3,11 +3,10 @@
 import re
 from typing import Final
 
-_LONGEST_ADDRESS: Final = 254
-_LONGEST_LOCAL_PART: Final = 64
-
-# The dot-atom of RFC 5322 at a name with a dot: no quoted local parts, no literal addresses, no comments.
+# The dot-atom of RFC 5322 at a name with a dot: no quoted local parts, no literal addresses, no comments. The lengths
+# are those of RFC 5321. What follows "=?" may be read as an encoded word, and so as another name.
 ADDRESS_PATTERN: Final = (
+    r"(?=.{3,254}$)(?=[^@]{1,64}@)(?![^@]*=\?)"
     r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*"
     r"@([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 )
@@ -18,9 +17,7 @@ _LINE_BREAKING: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 def is_address(text: str) -> bool:
     """Returns whether the text is a plain e-mail address."""
-    if len(text) > _LONGEST_ADDRESS or not _ADDRESS.fullmatch(text):
-        return False
-    return len(text.partition("@")[0]) <= _LONGEST_LOCAL_PART
+    return _ADDRESS.fullmatch(text) is not None
 
 
 def domain_of(address: str) -> str:
