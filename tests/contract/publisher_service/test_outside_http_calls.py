@@ -113,6 +113,43 @@ async def test_a_broken_answer_says_that_the_request_may_have_left(said: bytes, 
     assert "canary" not in str(lost.value)
 
 
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("begin", "more"),
+    [
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 1000),
+        (CHUNKED + b"0\r\nA: ", b"b" * 20_000),
+        (CHUNKED + b"30d40\r\n" + b"b" * 200_000 + b"\r\n0\r\nA: ", b"b" * 20_000),
+        (CHUNKED + b"0\r\n", b"A: b\r\n" * 4000),
+        (CHUNKED + b"1;a=", b"b" * 20_000),
+        (CHUNKED, b"1\r\nb\r\n" * 4000),
+    ],
+    ids=["informational", "trailer", "trailer of a body", "trailers", "extension of a chunk", "tiny chunks"],
+)
+async def test_an_answer_that_never_ends_is_given_up(begin: bytes, more: bytes) -> None:
+    written = 0
+
+    async def endless(wire: Wire) -> None:
+        nonlocal written
+        await wire.answer(begin)
+        while written < 32_000_000:  # the buffers of both sockets hold less
+            await wire.write(more)
+            written += len(more)
+        await wire.until_closed()
+
+    async with scripted(endless) as server:
+        with pytest.raises(AnswerLost) as lost:
+            await called(server, most=10_000_000)
+    assert (lost.value.reason, written < 32_000_000) == ("UNREADABLE", True)
+
+
+async def test_a_long_body_may_come_in_small_chunks() -> None:
+    async with scripted(lambda wire: wire.answer(CHUNKED, b"8\r\n12345678\r\n" * 50_000, b"0\r\n\r\n")) as server:
+        assert len((await called(server, most=1_000_000)).body) == 400_000
+
+
 async def test_nothing_has_left_if_no_connection_is_made() -> None:
     outside = Outside(private_hosts={("127.0.0.1", 1)})
     with pytest.raises(Unreachable):

@@ -95,7 +95,8 @@ class Incoming:
         self._reader = reader
         self._shown = shown
         self._parser = HttpResponseParser(self)
-        self._received = 0
+        # How many bytes were body, and how many were not: of these, those that came since the last of the body.
+        self._size = self._around = self._since_body = 0
         self._pieces: list[bytes] = []
         self._has_head = self._is_complete = self._ends_with_connection = False
         self.status = 0
@@ -126,13 +127,23 @@ class Incoming:
         if not data:
             self._end()
             return
-        self._received += len(data)
+        before = self._size
         try:
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade):
             if not self._is_complete:  # what follows a complete answer does not matter
                 raise AnswerLost("UNREADABLE", f"{self._shown} answers with something that is no HTTP") from None
-        if not self._has_head and self._received > _LONGEST_HEAD:
+        if not self._is_complete:
+            self._require_an_end(len(data), self._size - before)
+
+    def _require_an_end(self, received: int, body: int) -> None:
+        """Refuses endless headers, trailers and framing of chunks. Framing may be as long as the body.
+
+        The parser copies what it has of a header again with each piece.
+        """
+        self._around += received - body
+        self._since_body = 0 if body else self._since_body + received
+        if self._since_body > _LONGEST_HEAD or self._around > _LONGEST_HEAD + self._size:
             raise AnswerLost("UNREADABLE", f"{self._shown} answers with endless headers")
 
     def _end(self) -> None:
@@ -152,6 +163,7 @@ class Incoming:
 
     def on_body(self, data: bytes) -> None:
         if not self._is_complete:
+            self._size += len(data)
             self._pieces.append(data)
 
     def on_message_complete(self) -> None:
