@@ -26,14 +26,15 @@ EDGES = {
     "libs/servicekit/run/main.py",
     "libs/servicekit/run/process.py",
     "services/publisher/publisher_service/adapters/providers/provider.py",
+    "services/publisher/publisher_service/application/send_notifications.py",
     "services/publisher/publisher_service/application/settle_posts.py",
     "services/publisher/publisher_service/engine/look_ups.py",
     "services/publisher/publisher_service/engine/notifier.py",
     "services/publisher/publisher_service/engine/preparations.py",
     "services/publisher/publisher_service/engine/refreshes.py",
 }
-"""The RPC edge, consumers, the runner of processes and loops, the runner of jobs, a provider's adapter, and
-single posts and turns whose answer, look or preparation cannot be recorded."""
+"""The RPC edge, consumers, the runner of processes and loops, the runner of jobs, a provider's adapter, single
+deliveries, and single posts and turns whose answer, look or preparation cannot be recorded."""
 VAGUE = ("Manager", "Helper", "Util", "Utils", "Base", "Common", "Impl")
 
 

@@ -65,6 +65,8 @@ def test_an_address_is_accepted(email: str) -> None:
         f"a@{'b' * 64}.com",
         f"a@{'b.' * 130}com",
         "ann@example.com?bcc=eve@example.com",
+        "=?utf-8?q?x?=@example.com",
+        "ann.=?utf-8?q?x@example.com",
     ],
     ids=repr,
 )

@@ -6,9 +6,11 @@ from datetime import timedelta
 
 import pytest
 
+from publisher_service.adapters.outside.network import Outside
 from publisher_service.adapters.postgres.notification_lines import Room
 from publisher_service.adapters.standard_webhooks import verify
-from publisher_service.domain.delivery import WAITS, DeliveryState
+from publisher_service.adapters.webhooks import Webhooks
+from publisher_service.domain.delivery import WAITS, DeliveryState, Result
 from publisher_service.domain.recipients import Preferences
 from publisher_service.domain.subscription import PauseReason, SubscriptionState
 from servicekit import failpoints
@@ -187,6 +189,31 @@ async def test_a_refused_recipient_holds_up_nobody(notified: Notified) -> None:
         ("bob@example.com", DeliveryState.DELIVERED, ""),
     }
     assert notified.mailed() == ["bob", "bob"]
+
+
+async def test_a_mail_that_cannot_be_written_holds_up_nobody(notified: Notified) -> None:
+    await notified.recipients("ann", "bob")
+    await notified.record(failed())
+    await notified.write("update delivery set email = '=?utf-8?q?x?=@example.com' where email like 'ann@%'")
+    await notified.all_sent()
+    assert sorted((each.state, each.error_reason) for each in await notified.deliveries()) == [
+        (DeliveryState.DELIVERED, ""),
+        (DeliveryState.FAILED, "DEFECT"),
+    ]
+    assert notified.mailed() == ["bob"]
+
+
+async def test_a_message_whose_call_raises_holds_up_nobody(notified: Notified) -> None:
+    class Defective(Webhooks):
+        async def post(self, *args: object, **names: object) -> Result:
+            raise ZeroDivisionError
+
+    await notified.subscribe()
+    await notified.record(failed("j1"))
+    await notified.turn(mail=False, send=notified.sender(webhooks=Defective(Outside(), timeout=LEASE)))
+    await notified.record(failed("j2"))
+    await notified.all_sent()
+    assert await notified.states() == ["DELIVERED", "FAILED"]
 
 
 @pytest.mark.parametrize("at", [At.MAIL, At.RCPT, At.DATA, At.BODY])

@@ -1,6 +1,8 @@
 """Sends what is due: a turn of a line is taken, committed, sent one by one, and each outcome recorded.
 
 At least once: what a process has sent and not recorded is sent again after the lease, under the same id.
+
+A supervised edge: a defect while a delivery is written or sent ends that delivery, so that it cannot hold its line.
 """
 
 import logging
@@ -85,6 +87,11 @@ _sent = from_zero(
         for kind in (*CHOSEN, *((NotificationKind.DIGEST,) if channel == "EMAIL" else ()))
         for outcome in _OUTCOMES
     ),
+)
+_defects = from_zero(
+    _meter.create_counter(
+        "postflow.notifications.defects", description="Deliveries that ended because writing or sending them raised"
+    )
 )
 
 
@@ -191,6 +198,12 @@ class SendNotifications:
         await self._end(turn, is_slow=is_slow)
 
     async def _send(self, turn: Turn, delivery: Delivery, notifications: Sequence[Notification]) -> Result:
+        try:
+            return await self._attempt(turn, delivery, notifications)
+        except Exception as error:  # noqa: BLE001 - a defect of one delivery must not hold those behind it
+            return _defect(delivery, error)
+
+    async def _attempt(self, turn: Turn, delivery: Delivery, notifications: Sequence[Notification]) -> Result:
         if turn.subscription is not None:
             return await self._call(turn, turn.subscription, delivery, notifications)
         if not notifications:
@@ -304,6 +317,12 @@ def _failures_after(result: Result, before: int) -> int:
     if isinstance(result, Accepted):
         return 0
     return before if result.is_final else before + 1
+
+
+def _defect(delivery: Delivery, error: Exception) -> Result:
+    _defects.add(1)
+    _log.error("delivery %s of %s cannot be sent", delivery.id, delivery.organization_id, exc_info=error)
+    return NotAccepted(reason="DEFECT", message="a defect of PostFlow: its log says more", is_final=True)
 
 
 def _report(delivery: Delivery, result: Result) -> None:

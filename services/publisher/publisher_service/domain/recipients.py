@@ -18,10 +18,10 @@ DEFAULT_BRAND: Final = ""
 MOST_RECIPIENTS: Final = 50
 DEFAULT_DIGEST_HOUR: Final = 8
 
-# What RFC 5321 admits without quotes. Nothing in it begins a header, an argument or another address.
+# What RFC 5321 admits without quotes. Nothing in it begins a header, an argument, another address or an encoded word.
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _EMAIL = re.compile(
-    rf"(?=.{{3,254}}\Z){_ATOM}(\.{_ATOM})*@([A-Za-z0-9]([A-Za-z0-9-]{{0,61}}[A-Za-z0-9])?\.)+[A-Za-z][A-Za-z0-9-]*[A-Za-z0-9]"
+    rf"(?=.{{3,254}}\Z)(?!.*=\?){_ATOM}(\.{_ATOM})*@([A-Za-z0-9]([A-Za-z0-9-]{{0,61}}[A-Za-z0-9])?\.)+[A-Za-z][A-Za-z0-9-]*[A-Za-z0-9]"
 )
 _LONGEST_LOCAL: Final = 64
 _DAY = timedelta(days=1)
