@@ -94,6 +94,8 @@ async def test_a_forbidden_address_is_not_called(receiver: WebhookReceiver, url:
         (b"-5", None),
         (b"", None),
         (b"\xff", None),
+        (b"Mon, 01 Jan 99999999999 00:00:00 GMT", None),
+        (b"Mon, 01 Jan 2026 00:00:00 +99999999999", None),
     ],
 )
 def test_retry_after_is_seconds_or_a_date(said: bytes, seconds: int | None) -> None:

@@ -71,7 +71,7 @@ def asked_wait(headers: Mapping[bytes, bytes], *, now: datetime) -> timedelta | 
         return min(timedelta(seconds=int(text[:9])), _LONGEST_WAIT)
     try:
         moment = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
