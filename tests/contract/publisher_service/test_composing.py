@@ -25,6 +25,7 @@ FACTS: Mapping[str, str] = {
     "external_url": "https://example.com/p/1",
     "expire_time": "2026-03-09T09:00:00Z",
 }
+FAILING = {**FACTS, "reason": "REFRESH_FAILING", "expire_time": ""}
 HOSTILE = 'x\r\nBcc: eve@example.com\r\n\r\n<script>alert("1")</script> {{ 7 * 7 }}'
 
 
@@ -104,6 +105,26 @@ def test_the_end_of_a_connection_is_shown_by_the_clocks_of_the_list() -> None:
     assert "ends soon, 2026-03-09 18:00 (Asia/Tokyo)." in bodies(composed(letter))[0]
     unknown = a_letter(NotificationKind.ACCOUNT_EXPIRES_SOON, {**FACTS, "expire_time": ""})
     assert "ends soon. Until then" in bodies(composed(unknown))[0]
+
+
+@pytest.mark.parametrize("links", [LINKS, Links()], ids=["links", "no links"])
+def test_a_refresh_that_fails_is_no_end(links: Links) -> None:
+    message = composed(a_letter(NotificationKind.ACCOUNT_EXPIRES_SOON, FAILING), links)
+    assert message["Subject"] == "The posts of The page wait"
+    for text in bodies(message):
+        assert "We cannot renew our connection to" in text
+        assert "goes on as usual" not in text
+        assert "2026-03-09" not in text
+        assert ("Connect it again" in text) is bool(links.reconnect)
+
+
+def test_a_digest_says_that_posts_wait_for_a_refresh() -> None:
+    digest = a_letter(NotificationKind.DIGEST, FAILING)
+    (fact,) = digest.notifications
+    joined = replace(digest, notifications=[replace(fact, kind=NotificationKind.ACCOUNT_EXPIRES_SOON)])
+    for text in bodies(composed(joined)):
+        assert "The posts of The page wait" in text
+        assert "ends soon" not in text
 
 
 def test_a_disconnection_by_request_blames_no_provider() -> None:

@@ -50,7 +50,7 @@ def test_the_end_of_an_account_is_announced_with_its_reason() -> None:
     account = an_account()
     assert account.credentials is not None
     over = refused(account.credentials, RefreshRefused(message="revoked"), now=NOW)
-    announced = account_expires_soon(replace(account, credentials=over), over.end_time)
+    announced = account_expires_soon(replace(account, credentials=over), over.end_time, is_failing=False)
     message = announced.message
     assert isinstance(message, SocialAccountExpiresSoon)
     assert (announced.subject, announced.aggregate_id) == ("events.publisher.social_account", "page")

@@ -109,10 +109,10 @@ def test_the_note_of_a_person_is_no_error_of_the_provider() -> None:
     assert "ann" not in repr(fact.facts)
 
 
-def an_expiry(expire_time: datetime | None, version: int = 1) -> Notification:
+def an_expiry(expire_time: datetime | None, version: int = 1, *, is_failing: bool = False) -> Notification:
     event = Event(organization_id="acme", occur_time=timestamp(NOW))
     account = replace(ACCOUNT, version=version, update_time=NOW - timedelta(days=60))
-    return expiry(event, account_expires_soon(account, expire_time).message)  # type: ignore[arg-type]
+    return expiry(event, account_expires_soon(account, expire_time, is_failing=is_failing).message)  # type: ignore[arg-type]
 
 
 def test_two_expiries_of_an_account_are_two_facts() -> None:
@@ -122,6 +122,14 @@ def test_two_expiries_of_an_account_are_two_facts() -> None:
     assert len({fact.id for fact in facts}) == 4
     assert facts[2].facts["expire_time"] == "2026-05-01T09:00:00.123456Z"
     assert {fact.kind for fact in facts} == {NotificationKind.ACCOUNT_EXPIRES_SOON}
+
+
+def test_failures_of_a_refresh_are_no_expiry() -> None:
+    later = NOW + timedelta(days=300)
+    failing = an_expiry(later, 4, is_failing=True)
+    assert failing.facts["reason"] == "REFRESH_FAILING"
+    assert not failing.facts["expire_time"]
+    assert len({failing.id, an_expiry(later, 4).id, an_expiry(later, 5, is_failing=True).id}) == 3
 
 
 def test_an_account_that_nobody_has_changed_for_months_expires_now() -> None:

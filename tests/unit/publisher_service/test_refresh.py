@@ -22,6 +22,7 @@ from publisher_service.domain.refresh import (
     delayed,
     erased,
     forced,
+    is_failing,
     is_settled,
     may_be_forced,
     missing_scopes,
@@ -206,6 +207,48 @@ class TestForced:
     )
     def test_what_cannot_be_refreshed_is_not_forced(self, state: CredentialsState) -> None:
         assert not may_be_forced(state, now=NOW)
+
+
+class TestFailing:
+    @pytest.mark.parametrize("after", [timedelta(0), HOUR], ids=["a post was refused", "the token is over"])
+    def test_posts_that_wait_for_long_are_announced_once(self, after: timedelta) -> None:
+        """No failure disconnects, however long it lasts and however long a provider asks us to wait."""
+        state = a_state(expire_time=HOUR)
+        state = replace(state, refresh_time=NOW + after) if after else forced(state, now=NOW)
+        now = NOW + after
+        notices: list[datetime] = []
+        while now < NOW + 30 * DAY:
+            match step_at(state, now):
+                case Step.REFRESH:
+                    later = RefreshDelayed(message="invalid_client", retry_after=HOUR if notices else None)
+                    state = delayed(state, later, now=now, draw=0.5)
+                case Step.WARN:
+                    assert is_failing(state, now=now)
+                    notices.append(now - after)
+                    state = warned(state)
+                case step:
+                    raise AssertionError(step)
+            assert state.next_time is not None
+            now = max(now, state.next_time)
+        assert notices == [NOW + timedelta(minutes=15)]
+
+    def test_a_failure_ahead_of_the_end_is_not_announced(self) -> None:
+        state = a_state(expire_time=60 * DAY)
+        failing = delayed(state, RefreshDelayed(message="down"), now=NOW + 53 * DAY, draw=0.5)
+        assert not is_failing(failing, now=NOW + 60 * DAY)
+        assert is_failing(failing, now=NOW + 60 * DAY + timedelta(minutes=15))
+
+    def test_failures_of_an_outage_long_ago_do_not_count(self) -> None:
+        left_over = replace(forced(a_state(expire_time=HOUR), now=NOW + 9 * DAY), failing_since=NOW)
+        failing = delayed(left_over, RefreshDelayed(message="down"), now=NOW + 9 * DAY, draw=0.5)
+        assert failing.failing_since == NOW + 9 * DAY
+
+    def test_the_end_of_a_refresh_token_is_announced_after_failures_were(self) -> None:
+        state = forced(a_state(expire_time=HOUR, refresh_expire_time=60 * DAY), now=NOW)
+        noted = warned(delayed(state, RefreshDelayed(message="down"), now=NOW, draw=0.5))
+        after = next_one(noted, now=NOW + HOUR, expires_in=100 * DAY)
+        assert not is_failing(after, now=NOW + 2 * HOUR)
+        assert step_at(after, NOW + 53 * DAY) is Step.WARN
 
 
 class TestAsked:

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from publisher_service.adapters.providers.adapter import CredentialsRefused
+from publisher_service.domain.refresh import PATIENCE
 from servicekit import failpoints
 from tests.usecase.publisher_service.renewing import HOUR, Renewing
 
@@ -91,6 +92,28 @@ async def test_what_is_no_definite_refusal_never_disconnects(office: Renewing, f
     row = await office.row("page")
     assert (row.account_state, row.generation, row.error) == ("CONNECTED", 2, "")
     assert await office.journal("page") == [(1, "FAILED"), (1, "DONE")]
+
+
+async def test_posts_that_wait_for_a_failing_refresh_are_announced(office: Renewing) -> None:
+    await office.connect("page", await office.issue("page"))
+    await office.replica.write("update credential set is_urgent = true")
+    await office.make_due("page")
+    await office.sandbox.faults({"fault": "status", "status": 400, "operation": "token", "count": 2})
+    assert await office.run() == 1
+    assert await office.notices() == []
+    await office.move("page", failing_since=PATIENCE)
+    await office.make_due("page")
+    assert await office.run() == 2  # the refresh, and the warning
+    (notice,) = await office.notices()
+    row = await office.row("page")
+    assert (notice.is_failing, notice.HasField("expire_time"), notice.version) == (True, False, row.version)
+    assert notice.social_account.credentials_info.refresh_error
+    assert (row.account_state, row.is_warned, row.failures) == ("CONNECTED", True, 2)
+    await office.make_due("page")
+    assert await office.run() == 1
+    row = await office.row("page")
+    assert (row.generation, row.is_warned, row.failures, row.failing_since) == (2, False, 0, None)
+    assert len(await office.notices()) == 1
 
 
 async def test_a_refusal_warns_and_disconnects_at_the_end_of_the_token(office: Renewing) -> None:

@@ -97,16 +97,18 @@ class SocialAccountDisconnected(_message.Message):
     def __init__(self, organization_id: _Optional[str] = ..., social_account: _Optional[_Union[_social_account_pb2.SocialAccount, _Mapping]] = ..., error_message: _Optional[str] = ...) -> None: ...
 
 class SocialAccountExpiresSoon(_message.Message):
-    __slots__ = ("organization_id", "social_account", "expire_time", "version")
+    __slots__ = ("organization_id", "social_account", "expire_time", "version", "is_failing")
     ORGANIZATION_ID_FIELD_NUMBER: _ClassVar[int]
     SOCIAL_ACCOUNT_FIELD_NUMBER: _ClassVar[int]
     EXPIRE_TIME_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    IS_FAILING_FIELD_NUMBER: _ClassVar[int]
     organization_id: str
     social_account: _social_account_pb2.SocialAccount
     expire_time: _timestamp_pb2.Timestamp
     version: int
-    def __init__(self, organization_id: _Optional[str] = ..., social_account: _Optional[_Union[_social_account_pb2.SocialAccount, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., version: _Optional[int] = ...) -> None: ...
+    is_failing: bool
+    def __init__(self, organization_id: _Optional[str] = ..., social_account: _Optional[_Union[_social_account_pb2.SocialAccount, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., version: _Optional[int] = ..., is_failing: _Optional[bool] = ...) -> None: ...
 
 class PublisherRestored(_message.Message):
     __slots__ = ("restored_time",)

@@ -29,6 +29,7 @@ from publisher_service.domain.refresh import (
     at_rest,
     delayed,
     erased,
+    is_failing,
     looked_at,
     refreshed,
     refused,
@@ -102,7 +103,7 @@ class RecordingRefresh:
             await save_credential(tx.connection, due.key, delayed(locked.state, answer, now=now, draw=self._draw()))
 
     async def looked(self, tx: Transaction, due: Due, *, now: datetime) -> None:
-        """Warns of the end of credentials, or disconnects their account at it."""
+        """Warns of the end of credentials, or of a refresh that keeps failing, or disconnects their account."""
         locked = await self._locked(tx, due)
         if not self._is_last(due, locked):
             return
@@ -127,7 +128,8 @@ class RecordingRefresh:
         account = replace(known, version=known.version + 1, update_time=now, credentials=state)
         await save_account(tx.connection, account)
         await save_credential(tx.connection, due.key, state)
-        await self._outbox.append(tx, [account_expires_soon(account, state.end_time)], now=now)
+        announced = account_expires_soon(account, state.end_time, is_failing=is_failing(state, now=now))
+        await self._outbox.append(tx, [announced], now=now)
 
     async def _open(self, tx: Transaction, due: Due, now: datetime) -> None:
         account = await self._account(tx, due)

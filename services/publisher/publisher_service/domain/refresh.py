@@ -16,6 +16,8 @@ from servicekit.record import record
 
 NOTICE: Final = timedelta(days=7)
 """How long before their end somebody hears of credentials that only a person can renew."""
+PATIENCE: Final = timedelta(minutes=15)
+"""How long posts wait for a refresh that fails again and again before somebody hears of it."""
 _MOST_AHEAD: Final = timedelta(days=7)
 _SHARE: Final = 5  # of a life, the last fifth is ahead
 _JITTER: Final = 10  # a tenth of that
@@ -105,6 +107,8 @@ class CredentialsState:
     number: int = 0
     # Attempts in a row that got no proper answer.
     failures: int = 0
+    # The first of these.
+    failing_since: datetime | None = None
     error: str = ""
     # The provider will not refresh this generation.
     is_refused: bool = False
@@ -176,7 +180,7 @@ def erased(state: CredentialsState) -> CredentialsState:
     if state.lifetime == Lifetime() and state.next_time is None:
         return state
     gone = replace(state, generation=state.generation + 1, lifetime=Lifetime(), error="", failures=0, is_refused=False)
-    return replace(at_rest(gone), is_forced=False, is_warned=False, last_refresh_time=None)
+    return replace(at_rest(gone), failing_since=None, is_forced=False, is_warned=False, last_refresh_time=None)
 
 
 def step_at(state: CredentialsState, now: datetime) -> Step:
@@ -188,6 +192,11 @@ def step_at(state: CredentialsState, now: datetime) -> Step:
     if _is_over(_warn_time(state), now):
         return Step.WARN
     return Step.REST
+
+
+def is_failing(state: CredentialsState, *, now: datetime) -> bool:
+    """Returns whether the account cannot post because no attempt at a refresh gets a proper answer."""
+    return _is_over(_failing_time(state), now)
 
 
 def refreshed(
@@ -215,8 +224,10 @@ def refreshed(
         is_forced=state.is_urgent,
         last_refresh_time=now,
     )
-    # Of the end of a refresh token that no refresh puts off, somebody hears once.
-    fresh = replace(fresh, is_warned=state.is_warned and _is_same(state.end_time, fresh.end_time))
+    # Of the end of a refresh token that no refresh puts off, somebody hears once. Who has only heard of failures of the
+    # refresh still has to.
+    is_same_end = _is_same(state.end_time, fresh.end_time) and _is_over(_notice_time(fresh), now)
+    fresh = replace(fresh, is_warned=state.is_warned and is_same_end)
     return _planned(fresh, account=account, ahead=ahead, now=now)
 
 
@@ -225,10 +236,15 @@ def delayed(state: CredentialsState, answer: RefreshDelayed, *, now: datetime, d
     failures = state.failures + 1
     longest = _LONGEST_URGENT_WAIT if state.is_urgent else _LONGEST_WAIT
     wait = min(_FIRST_WAIT * 2 ** min(failures - 1, 20), longest) * (0.5 + draw / 2)
-    again = now + max(wait, answer.retry_after or timedelta(0))
-    return _waiting(
-        replace(state, refresh_time=again, failures=failures, error=answer.message[:_LONGEST_MESSAGE], lease_end=None)
+    later = replace(
+        state,
+        refresh_time=now + max(wait, answer.retry_after or timedelta(0)),
+        lease_end=None,
+        failures=failures,
+        failing_since=state.failing_since if state.failures and state.failing_since else now,
+        error=answer.message[:_LONGEST_MESSAGE],
     )
+    return _waiting(later)
 
 
 def refused(state: CredentialsState, answer: RefreshRefused, *, now: datetime) -> CredentialsState:
@@ -238,6 +254,7 @@ def refused(state: CredentialsState, answer: RefreshRefused, *, now: datetime) -
         refresh_time=None,
         lease_end=None,
         failures=0,
+        failing_since=None,
         error=answer.message[:_LONGEST_MESSAGE],
         is_refused=True,
         is_warned=False,
@@ -318,7 +335,22 @@ def _warn_time(state: CredentialsState) -> datetime | None:
         return None
     if state.is_refused:
         return _AT_ONCE
+    times = [time for time in (_notice_time(state), _failing_time(state)) if time is not None]
+    return min(times, default=None)
+
+
+def _notice_time(state: CredentialsState) -> datetime | None:
     return None if state.end_time is None else state.end_time - NOTICE
+
+
+def _failing_time(state: CredentialsState) -> datetime | None:
+    """Returns when somebody hears that the account cannot post because of failures; None if it can post."""
+    if not (state.can_refresh and state.failures and state.failing_since):
+        return None
+    if state.is_urgent:
+        return state.failing_since + PATIENCE
+    end = state.lifetime.expire_time
+    return None if end is None else max(state.failing_since, end) + PATIENCE
 
 
 def _is_over(time: datetime | None, now: datetime) -> bool:

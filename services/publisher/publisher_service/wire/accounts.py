@@ -162,12 +162,13 @@ def account_disconnected(account: SocialAccount, error_message: str) -> Announce
     return _about(account, message)
 
 
-def account_expires_soon(account: SocialAccount, end: datetime | None) -> Announcement:
+def account_expires_soon(account: SocialAccount, end: datetime | None, *, is_failing: bool) -> Announcement:
     message = publisher_events_pb2.SocialAccountExpiresSoon(
         organization_id=account.organization_id,
         social_account=social_account(account),
-        expire_time=timestamp(end),
+        expire_time=None if is_failing else timestamp(end),
         version=account.version,
+        is_failing=is_failing,
     )
     return _about(account, message)
 

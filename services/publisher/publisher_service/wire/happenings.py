@@ -84,6 +84,7 @@ def expiry(event: bus_pb2.Event, message: publisher_events_pb2.SocialAccountExpi
         time=moment(event.occur_time),
         provider=account.provider,
         account_name=account.display_name,
+        reason="REFRESH_FAILING" if message.is_failing else "",
     )
 
 
@@ -96,6 +97,7 @@ def _expires_soon(
     time: datetime,
     provider: str = "",
     account_name: str = "",
+    reason: str = "",
 ) -> Notification:
     """Returns the notification of an account that expires soon: once for each expiry, or version without a time.
 
@@ -110,6 +112,7 @@ def _expires_soon(
         facts={
             "provider": provider,
             "account_name": account_name,
+            "reason": reason,
             "expire_time": "" if expire_time is None else written(expire_time),
         },
     )

@@ -107,6 +107,7 @@ def _item(notification: Notification, letter: Letter, links: Links) -> dict[str,
         "time": local_time(notification.time, letter.time_zone),
         "expires": _shown_time(str(facts.get("expire_time", "")), letter.time_zone),
         "is_missed": "yes" if facts.get("state") == "MISSED" else "",
+        "is_failing": "yes" if facts.get("reason") == "REFRESH_FAILING" else "",
         "is_requested": "yes" if facts.get("reason") == "DISCONNECTED_BY_REQUEST" else "",
         "url": _web_address(facts),
         "reason": _REASONS.get(str(facts.get("error_reason", "")), ""),
@@ -121,7 +122,7 @@ def _item(notification: Notification, letter: Letter, links: Links) -> dict[str,
 
 def _subject(letter: Letter, items: Sequence[Mapping[str, str]]) -> str:
     brand = f"[{letter.brand_name}] " if letter.brand_name else ""
-    item = items[0] if items else {"account": "", "channel": "", "is_missed": ""}
+    item = items[0] if items else {"account": "", "channel": "", "is_missed": "", "is_failing": ""}
     match letter.delivery.kind:
         case NotificationKind.POST_PUBLISHED:
             return f"{brand}Published on {item['account']} ({item['channel']})"
@@ -133,6 +134,8 @@ def _subject(letter: Letter, items: Sequence[Mapping[str, str]]) -> str:
             return f"{brand}Please check a post on {item['account']} ({item['channel']})"
         case NotificationKind.ACCOUNT_DISCONNECTED:
             return f"{brand}{item['account']} needs to be connected again"
+        case NotificationKind.ACCOUNT_EXPIRES_SOON if item["is_failing"]:
+            return f"{brand}The posts of {item['account']} wait"
         case NotificationKind.ACCOUNT_EXPIRES_SOON:
             return f"{brand}The connection of {item['account']} ends soon"
         case NotificationKind.TEST:

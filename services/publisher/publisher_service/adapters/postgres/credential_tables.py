@@ -37,6 +37,8 @@ credential = Table(
     # Counts the times that a process has taken it.
     number_column("number"),
     count_column("failures"),
+    # The first of these; another release may leave one behind when there are none.
+    Column("failing_since", Timestamp),
     text_column("error"),
     # The provider will not refresh this generation.
     Column("is_refused", Boolean, nullable=False),

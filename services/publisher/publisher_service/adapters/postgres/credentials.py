@@ -32,6 +32,7 @@ _STATE = (
     "lease_end",
     "number",
     "failures",
+    "failing_since",
     "error",
     "is_refused",
     "is_urgent",
