@@ -358,7 +358,12 @@ def _notification_servicer(parts: Parts) -> NotificationServicer:
         read=ReadNotifications(backbone.database, is_mail_on=parts.mail_post is not None),
         retry=RetryDelivery(changes=changes, on_due=parts.on_notification_due),
         rotate=RotateSubscriptionSecret(changes=changes, vault=parts.vault),
-        send_test=SendTestNotification(changes=changes, ids=backbone.ids, on_due=parts.on_notification_due),
+        send_test=SendTestNotification(
+            changes=changes,
+            ids=backbone.ids,
+            mails_per_hour=parts.settings.mails_per_hour,
+            on_due=parts.on_notification_due,
+        ),
         update=UpdateSubscription(changes=changes, webhooks=parts.webhooks, on_resumed=parts.on_notification_due),
     )
 

@@ -78,7 +78,7 @@ class Notified:
         self.rotate_secret = RotateSubscriptionSecret(changes=changes, vault=self.vault)
         self.delete_subscription = DeleteSubscription(changes)
         self.retry_delivery = RetryDelivery(changes=changes, on_due=_nothing)
-        self.send_test = SendTestNotification(changes=changes, ids=ids, on_due=_nothing)
+        self.send_test = SendTestNotification(changes=changes, ids=ids, mails_per_hour=60, on_due=_nothing)
         self.read = ReadNotifications(database, is_mail_on=True)
         self.follow_brands = FollowBrands()
         self.counted = CountNotifications(database=database, clock=self.clock, vault=self.vault, is_mail_on=True)

@@ -194,7 +194,8 @@ class NotificationServiceServicer:
     def SendTestNotification(self, request, context):
         """SendTestNotification sends a notification of kind TEST to a webhook, or to a recipient of a list. NOT_FOUND
         `SUBSCRIPTION_NOT_FOUND`, `RECIPIENT_NOT_FOUND` when the address is on no list of the brand; FAILED_PRECONDITION
-        `SUBSCRIPTION_PAUSED`; RESOURCE_EXHAUSTED `TEST_LIMIT_REACHED` while 10 tests of the organization wait.
+        `SUBSCRIPTION_PAUSED`; RESOURCE_EXHAUSTED `TEST_LIMIT_REACHED` while 10 tests of the organization wait,
+        and for a mail when the organization has had its mails of the hour, of which a test is one.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

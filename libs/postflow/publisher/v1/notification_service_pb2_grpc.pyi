@@ -77,7 +77,8 @@ class NotificationServiceStub:
     SendTestNotification: _grpc.UnaryUnaryMultiCallable[_notification_service_pb2.SendTestNotificationRequest, _notification_service_pb2.SendTestNotificationResponse]
     """SendTestNotification sends a notification of kind TEST to a webhook, or to a recipient of a list. NOT_FOUND
     `SUBSCRIPTION_NOT_FOUND`, `RECIPIENT_NOT_FOUND` when the address is on no list of the brand; FAILED_PRECONDITION
-    `SUBSCRIPTION_PAUSED`; RESOURCE_EXHAUSTED `TEST_LIMIT_REACHED` while 10 tests of the organization wait.
+    `SUBSCRIPTION_PAUSED`; RESOURCE_EXHAUSTED `TEST_LIMIT_REACHED` while 10 tests of the organization wait,
+    and for a mail when the organization has had its mails of the hour, of which a test is one.
     """
 
 @_typing.type_check_only
@@ -129,7 +130,8 @@ class NotificationServiceAsyncStub(NotificationServiceStub):
     SendTestNotification: _aio.UnaryUnaryMultiCallable[_notification_service_pb2.SendTestNotificationRequest, _notification_service_pb2.SendTestNotificationResponse]  # type: ignore[assignment]
     """SendTestNotification sends a notification of kind TEST to a webhook, or to a recipient of a list. NOT_FOUND
     `SUBSCRIPTION_NOT_FOUND`, `RECIPIENT_NOT_FOUND` when the address is on no list of the brand; FAILED_PRECONDITION
-    `SUBSCRIPTION_PAUSED`; RESOURCE_EXHAUSTED `TEST_LIMIT_REACHED` while 10 tests of the organization wait.
+    `SUBSCRIPTION_PAUSED`; RESOURCE_EXHAUSTED `TEST_LIMIT_REACHED` while 10 tests of the organization wait,
+    and for a mail when the organization has had its mails of the hour, of which a test is one.
     """
 
 class NotificationServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -250,7 +252,8 @@ class NotificationServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_notification_service_pb2.SendTestNotificationResponse, _abc.Awaitable[_notification_service_pb2.SendTestNotificationResponse]]:
         """SendTestNotification sends a notification of kind TEST to a webhook, or to a recipient of a list. NOT_FOUND
         `SUBSCRIPTION_NOT_FOUND`, `RECIPIENT_NOT_FOUND` when the address is on no list of the brand; FAILED_PRECONDITION
-        `SUBSCRIPTION_PAUSED`; RESOURCE_EXHAUSTED `TEST_LIMIT_REACHED` while 10 tests of the organization wait.
+        `SUBSCRIPTION_PAUSED`; RESOURCE_EXHAUSTED `TEST_LIMIT_REACHED` while 10 tests of the organization wait,
+        and for a mail when the organization has had its mails of the hour, of which a test is one.
         """
 
 def add_NotificationServiceServicer_to_server(servicer: NotificationServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -1,4 +1,7 @@
-"""SendTestNotification: sends a notification that says nothing, to see that it arrives."""
+"""SendTestNotification: sends a notification that says nothing, to see that it arrives.
+
+A mail of it is one of those that an organization may get in an hour: else tests would be a way to fill any mailbox.
+"""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -10,11 +13,12 @@ from publisher_service.adapters.postgres.deliveries import (
     insert_deliveries,
     insert_notifications,
 )
-from publisher_service.adapters.postgres.notification_lines import lock_mail_lines, wake_receivers
+from publisher_service.adapters.postgres.notification_lines import count_mails, lock_mail_lines, wake_receivers
 from publisher_service.adapters.postgres.recipient_lists import get_recipient_list
 from publisher_service.adapters.postgres.subscriptions import share_subscriptions
 from publisher_service.application.notification_changes import NotificationChanges
 from publisher_service.domain.delivery import MAIL, Delivery, Trial, delivery_of
+from publisher_service.domain.fan_out import HOUR, hour_of
 from publisher_service.domain.notification import Notification, NotificationKind
 from publisher_service.domain.subscription import require_subscription
 from servicekit.faults import LimitReached, NotFound, Refused
@@ -28,10 +32,13 @@ MOST_TESTS = 10
 
 
 class SendTestNotification:
-    def __init__(self, *, changes: NotificationChanges, ids: IdSource, on_due: Callable[[], None]) -> None:
+    def __init__(
+        self, *, changes: NotificationChanges, ids: IdSource, mails_per_hour: int, on_due: Callable[[], None]
+    ) -> None:
         """`on_due` is called when something may be due."""
         self._changes = changes
         self._ids = ids
+        self._mails_per_hour = mails_per_hour
         self._on_due = on_due
 
     async def __call__(self, call: Call[Delivery, R], trial: Trial) -> R:
@@ -62,7 +69,7 @@ class SendTestNotification:
         recipient = next((each for each in recipients if each.key == trial.email.lower()), None)
         if recipient is None:
             raise NotFound("RECIPIENT_NOT_FOUND", "the address is on no list of the brand")
-        await lock_mail_lines(tx.connection, [notification.organization_id])
+        await self._count_mail(tx, notification.organization_id, now)
         return delivery_of(
             notification,
             receiver=MAIL,
@@ -71,6 +78,19 @@ class SendTestNotification:
             brand_id=trial.brand_id,
             now=now,
         )
+
+    async def _count_mail(self, tx: Transaction, organization_id: str, now: datetime) -> None:
+        hour_time, mails = (await lock_mail_lines(tx.connection, [organization_id]))[organization_id]
+        # The next hour may have begun while this call waited for the lock.
+        hour = max(hour_of(now), hour_time or hour_of(now))
+        used = mails if hour_time == hour else 0
+        if used >= self._mails_per_hour:
+            raise LimitReached(
+                "TEST_LIMIT_REACHED",
+                f"the organization has had its {self._mails_per_hour} mails of this hour",
+                retry_after=hour + HOUR - now,
+            )
+        await count_mails(tx.connection, {organization_id: used + 1}, hour=hour)
 
     async def _require_active(self, tx: Transaction, organization_id: str, subscription_id: str) -> None:
         """Keeps the webhook from being paused or deleted until the delivery is stored."""

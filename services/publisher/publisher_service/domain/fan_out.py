@@ -13,7 +13,7 @@ from publisher_service.domain.subscription import Subscription, wants
 
 MOST_ITEMS: Final = 100
 """The notifications that a digest shows; of the others it says how many there are."""
-_HOUR: Final = timedelta(hours=1)
+HOUR: Final = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +104,7 @@ def _digest_time(
     if found.mails[organization] < room.get(organization, 0):
         return None
     found.joined += 1
-    return hour_of(now) + _HOUR
+    return hour_of(now) + HOUR
 
 
 def _digest(organization_id: str, each: Addressed, due_time: datetime, now: datetime, max_age: timedelta) -> Delivery:
