@@ -80,7 +80,7 @@ def test_only_what_was_never_tried_becomes_stale() -> None:
     assert not is_stale(waiting, now=START)
     assert is_stale(waiting, now=START + timedelta(seconds=1))
     assert not is_stale(replace(waiting, attempts=1), now=START + timedelta(days=9))
-    assert skipped(waiting, now=START).state is DeliveryState.SKIPPED
+    assert skipped(waiting, "TOO_OLD", now=START).state is DeliveryState.SKIPPED
 
 
 @pytest.mark.parametrize(

@@ -194,7 +194,11 @@ async def test_a_refused_recipient_holds_up_nobody(notified: Notified) -> None:
 async def test_a_mail_that_cannot_be_written_holds_up_nobody(notified: Notified) -> None:
     await notified.recipients("ann", "bob")
     await notified.record(failed())
-    await notified.write("update delivery set email = '=?utf-8?q?x?=@example.com' where email like 'ann@%'")
+    for table, column in (("delivery", "email"), ("recipient_list", "recipients")):
+        await notified.write(f"""
+            update {table} set {column} = replace({column}::text, 'ann@example', '=?utf-8?q?x?=@example')
+            ::{"text" if column == "email" else "jsonb"}
+        """)  # noqa: S608
     await notified.all_sent()
     assert sorted((each.state, each.error_reason) for each in await notified.deliveries()) == [
         (DeliveryState.DELIVERED, ""),

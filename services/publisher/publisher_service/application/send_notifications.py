@@ -8,6 +8,7 @@ A supervised edge: a defect while a delivery is written or sent ends that delive
 import logging
 import random
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -23,6 +24,7 @@ from publisher_service.adapters.postgres.deliveries import (
     pause_deliveries,
     save_delivery,
 )
+from publisher_service.adapters.postgres.keys import Key
 from publisher_service.adapters.postgres.notification_lines import (
     ClaimedLine,
     Room,
@@ -42,7 +44,9 @@ from publisher_service.adapters.postgres.subscriptions import (
 from publisher_service.adapters.vault import CredentialsUnreadable, Vault
 from publisher_service.adapters.webhook_secrets import open_secret
 from publisher_service.adapters.webhooks import Webhooks
+from publisher_service.application.former_recipients import to_former_recipients
 from publisher_service.domain.delivery import (
+    MAIL,
     Accepted,
     Delivery,
     DeliveryState,
@@ -159,26 +163,35 @@ class SendNotifications:
         # A separate statement: it sees all that was stored under the locks of the lines.
         found = await due_deliveries(tx.connection, [line.key for line in lines], most=_MOST_OF_A_TURN, now=now)
         webhooks = await find_subscriptions(tx.connection, [line.key for line in lines if line.receiver])
+        due = [each for deliveries in found.values() for each in deliveries]
+        lists = await find_recipient_lists(tx.connection, {each.list_key for each in due if each.receiver == MAIL})
+        unwanted = await to_former_recipients(tx, due, lists)
         turns: list[Turn] = []
         for line in lines:
             subscription, secrets = webhooks.get(line.key, (None, None))
             if line.receiver and (subscription is None or subscription.is_paused):
                 await pause_deliveries(tx.connection, line.key, now=now)
                 await rest_receiver(tx.connection, line.key)
-            elif deliveries := await self._fresh(tx, found.get(line.key, []), now):
+            elif deliveries := await self._wanted(tx, found.get(line.key, []), unwanted, now):
                 turn = Turn(line=line, deliveries=deliveries, subscription=subscription, secrets=secrets, taken=taken)
                 turns.append(turn)
             else:
                 await free_receiver(tx.connection, line.key, slow=False, not_before=None)
-        return await _with_contents(tx, turns)
+        return await _with_contents(tx, turns, lists)
 
-    async def _fresh(self, tx: Transaction, deliveries: Sequence[Delivery], now: datetime) -> list[Delivery]:
-        """Skips what has become too old before its first attempt, and returns the others."""
-        stale = [each for each in deliveries if is_stale(each, now=now)]
-        for each in stale:
-            await save_delivery(tx.connection, skipped(each, now=now))
-            tx.after_commit(partial(_count, each, "SKIPPED"))
-        return [each for each in deliveries if each not in stale]
+    async def _wanted(
+        self, tx: Transaction, deliveries: Sequence[Delivery], unwanted: AbstractSet[Key], now: datetime
+    ) -> list[Delivery]:
+        """Skips what is unwanted, and what has become too old before its first attempt; returns the others."""
+        wanted: list[Delivery] = []
+        for each in deliveries:
+            reason = "TOO_OLD" if is_stale(each, now=now) else "NOT_A_RECIPIENT" if each.key in unwanted else ""
+            if reason:
+                await save_delivery(tx.connection, skipped(each, reason, now=now))
+                tx.after_commit(partial(_count, each, "SKIPPED"))
+            else:
+                wanted.append(each)
+        return wanted
 
     async def __call__(self, turn: Turn) -> None:
         """Sends the deliveries of a turn one after the other, as long as its receiver answers quickly."""
@@ -209,7 +222,7 @@ class SendNotifications:
         if not notifications:
             return NotAccepted(reason="NOTHING_LEFT", message="what it was about is no longer kept", is_final=True)
         assert self._post is not None, "no mail is taken while it is off"
-        known = turn.lists.get((delivery.organization_id, delivery.brand_id))
+        known = turn.lists.get(delivery.list_key)
         letter = Letter(
             delivery=delivery,
             notifications=notifications,
@@ -305,10 +318,9 @@ class SendNotifications:
             await free_receiver(tx.connection, turn.line.key, slow=is_slow, not_before=None)
 
 
-async def _with_contents(tx: Transaction, turns: Sequence[Turn]) -> list[Turn]:
+async def _with_contents(tx: Transaction, turns: Sequence[Turn], lists: Lists) -> list[Turn]:
     deliveries = [each for turn in turns for each in turn.deliveries]
     about = await notifications_of(tx.connection, deliveries)
-    lists = await find_recipient_lists(tx.connection, {(each.organization_id, each.brand_id) for each in deliveries})
     return [replace(turn, notifications=[about[each.key] for each in turn.deliveries], lists=lists) for turn in turns]
 
 

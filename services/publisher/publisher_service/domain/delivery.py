@@ -78,6 +78,10 @@ class Delivery:
         return self.organization_id, self.id
 
     @property
+    def list_key(self) -> tuple[str, str]:
+        return self.organization_id, self.brand_id
+
+    @property
     def channel(self) -> str:
         """Returns the way it goes, as metrics and logs name it."""
         return "EMAIL" if self.receiver == MAIL else "WEBHOOK"
@@ -154,8 +158,8 @@ def is_stale(delivery: Delivery, *, now: datetime) -> bool:
     return not delivery.attempts and delivery.expire_time is not None and delivery.expire_time < now
 
 
-def skipped(delivery: Delivery, *, now: datetime) -> Delivery:
-    return _ended(delivery, DeliveryState.SKIPPED, now, error_reason="TOO_OLD")
+def skipped(delivery: Delivery, reason: str, *, now: datetime) -> Delivery:
+    return _ended(delivery, DeliveryState.SKIPPED, now, error_reason=reason, error_message="")
 
 
 def settled(delivery: Delivery, result: Result, *, now: datetime, draw: float) -> Delivery:

@@ -1,7 +1,7 @@
 """Lists of those who get e-mails, by brand, and what each list wants to hear."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, time, timedelta
 from enum import StrEnum
@@ -150,6 +150,18 @@ def addressed(notification: Notification, lists: Lists, brands: Sequence[str]) -
         own = lists.get((organization, notification.brand_id))
         _add(found, notification.kind, own if own is not None and own.recipients else default, tuple(Role))
     return list(found.values())
+
+
+def concerned(notification: Notification, brands: Sequence[str]) -> set[tuple[str, str]]:
+    """Returns the keys of the lists whose recipients may get a mail about it."""
+    others = brands if notification.kind in ABOUT_ACCOUNTS else (notification.brand_id,)
+    return {(notification.organization_id, brand) for brand in (DEFAULT_BRAND, *others)}
+
+
+def is_on(email: str, lists: Lists, keys: Iterable[tuple[str, str]]) -> bool:
+    """Returns whether one of those lists has the address, in any role and with any preferences."""
+    found = (recipients for key in keys if (recipients := lists.get(key)) is not None)
+    return any(email.lower() == each.key for recipients in found for each in recipients.recipients)
 
 
 def next_digest(recipients: RecipientList, *, now: datetime) -> datetime:
