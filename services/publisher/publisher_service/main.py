@@ -26,7 +26,6 @@ from publisher_service.application.drop_slots import DropSlots
 from publisher_service.application.end_holds import EndHolds
 from publisher_service.application.explain_post_job import ExplainPostJob
 from publisher_service.application.find_rare_work import FindRareWork
-from publisher_service.application.finish_connect import FinishConnect
 from publisher_service.application.follow_brands import FollowBrands
 from publisher_service.application.follow_schedules import FollowSchedules
 from publisher_service.application.free_posts import FreePosts
@@ -147,7 +146,12 @@ async def compose(settings: Settings) -> Process:
             *_notifiers(parts),
             *_loops(parts, pipeline, look_ups, count_jobs, _reconcile(parts, events, schedules)),
         ],
-        closers={"providers": parts.close_providers, "media": parts.close_media},
+        # Visits before the providers that they ask.
+        closers={
+            "visits": parts.finish_connect.close,
+            "providers": parts.close_providers,
+            "media": parts.close_media,
+        },
         sizes={**SIZES, **NOTIFICATION_SIZES},
     )
 
@@ -461,13 +465,6 @@ def _accounts(parts: Parts) -> SocialAccountServicer:
         storing=parts.storing,
         redirect_uris=parts.settings.redirect_uris.split(),
     )
-    finish = FinishConnect(
-        database=backbone.database,
-        clock=backbone.clock,
-        ledger=backbone.ledger,
-        vault=parts.vault,
-        storing=parts.storing,
-    )
     refresh = RefreshCredentials(
         database=backbone.database,
         clock=backbone.clock,
@@ -477,7 +474,7 @@ def _accounts(parts: Parts) -> SocialAccountServicer:
     )
     return SocialAccountServicer(
         start=start,
-        finish=finish,
+        finish=parts.finish_connect,
         refresh=refresh,
         activity=ReadActivity(backbone.database, backbone.clock, parts.settings.limit_defaults),
         connect=connect,

@@ -14,6 +14,7 @@ from publisher_service.adapters.outside.urls import read_private_hosts
 from publisher_service.adapters.providers.provider import Provider, Providers
 from publisher_service.adapters.vault import Vault, read_keys
 from publisher_service.adapters.webhooks import Webhooks
+from publisher_service.application.finish_connect import FinishConnect
 from publisher_service.application.follow_quotas import FollowQuotas
 from publisher_service.application.inspect_media import InspectMedia
 from publisher_service.application.keep_marks import KeepMarks
@@ -83,6 +84,13 @@ class Parts:
             vault=self.vault,
             providers=self.providers,
             on_connected=self.on_gate_opened,
+        )
+        self.finish_connect = FinishConnect(
+            database=self.backbone.database,
+            clock=self.backbone.clock,
+            ledger=self.backbone.ledger,
+            vault=self.vault,
+            storing=self.storing,
         )
         self.due_now = asyncio.Event()
         self.save_drafts = SaveDrafts(self.backbone.outbox, self.due_now.set)

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from publisher_service.domain.connecting import StartedSession
 from servicekit import failpoints
 from servicekit.faults import Fault
+from testkit.eventually import eventually
 from tests.usecase.publisher_service.disconnecting import disconnect
 from tests.usecase.publisher_service.visiting import Visiting
 
@@ -92,6 +94,36 @@ async def test_a_repeated_call_exchanges_the_code_once(visiting: Visiting, at_on
     assert len({answer.account.version for answer in answers if answer.account}) == 1
     assert all(answer == answers[0] for answer in answers)
     assert visiting.exchanges() == [code]
+
+
+async def give_up(visiting: Visiting, started: StartedSession, code: str, request_id: str = "") -> None:
+    """Begins to finish a visit, and is gone before the provider answers."""
+    await visiting.office.sandbox.faults({"fault": "slow", "operation": "token", "seconds": 0.5})
+    async with asyncio.TaskGroup() as group:
+        calling = group.create_task(visiting.finish(started, code, request_id=request_id))
+        await eventually(lambda: bool(visiting.finish_connect._exchanges))
+        calling.cancel()
+    (session,) = await visiting.sessions()
+    assert session.state == "EXCHANGING"
+
+
+@pytest.mark.parametrize("request_id", ["r1", ""], ids=["repeated", "another call"])
+async def test_a_caller_who_gives_up_does_not_lose_the_code(visiting: Visiting, request_id: str) -> None:
+    started = await visiting.start(account="page")
+    code = await visiting.agree(started, "p1")
+    await give_up(visiting, started, code, request_id)
+    account = (await visiting.finish(started, code, request_id=request_id)).account
+    assert account is not None
+    assert visiting.exchanges() == [code]
+
+
+async def test_an_exchange_may_end_when_its_process_does(visiting: Visiting) -> None:
+    started = await visiting.start(account="page")
+    code = await visiting.agree(started, "p1")
+    await give_up(visiting, started, code)
+    await visiting.finish_connect.close()
+    (session,) = await visiting.sessions()
+    assert session.state == "GRANTED"
 
 
 async def test_two_calls_of_one_visit_connect_one_account(visiting: Visiting) -> None:

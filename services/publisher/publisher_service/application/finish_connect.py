@@ -1,10 +1,12 @@
 """FinishConnect: exchanges the code with which a person comes back from a provider, and stores the account.
 
-That a code is being exchanged is committed before the request, so that none is presented twice. What was granted is
-kept, sealed, until a call has stored an account of it. A call that dies in between, or has to choose, goes on with it.
+That a code is being exchanged is committed before the request, so that none is presented twice. The exchange goes on if
+its caller gives up: a code is good for one use. What was granted is kept, sealed, until a call has stored an account of
+it. A call that dies in between, or has to choose, goes on with it.
 """
 
 import asyncio
+import logging
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeVar, assert_never
@@ -33,18 +35,22 @@ from publisher_service.domain.connecting import (
 from publisher_service.domain.refresh import Lifetime, missing_scopes
 from publisher_service.wire.grants import grant_from, grant_text
 from servicekit.failpoints import declare, failpoint
-from servicekit.faults import InvalidField, Refused, Unavailable
+from servicekit.faults import Fault, InvalidField, Refused, Unavailable
 from servicekit.pg.clock import DatabaseClock
 from servicekit.pg.database import Database, Transaction
 from servicekit.pg.ledger import Call, RequestLedger
 
 R = TypeVar("R")
 
+_log = logging.getLogger(__name__)
+
 _BEGUN = declare("publisher.finish_connect.begun")
 _GRANTED = declare("publisher.finish_connect.granted")
 _COMMITTED = declare("publisher.finish_connect.committed")
 _MARGIN = timedelta(seconds=5)
 _PERIOD = 0.1
+# Seconds that exchanges have to end when the process does, after the time that their calls had.
+_LAST_WAIT = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +76,14 @@ class FinishConnect:
         self._ledger = ledger
         self._vault = vault
         self._storing = storing
+        self._exchanges: set[asyncio.Task[GrantAnswer]] = set()
+
+    async def close(self) -> None:
+        """Ends the exchanges whose callers have gone."""
+        if self._exchanges:
+            _, late = await asyncio.wait(self._exchanges, timeout=_LAST_WAIT)
+            for exchange in late:
+                exchange.cancel()
 
     async def __call__(self, call: Call[FinishedSession, R], back: Return) -> R:
         visit: _Visit | None = None
@@ -131,11 +145,11 @@ class FinishConnect:
                 assert_never(session.state)
 
     async def _exchange(self, key: tuple[str, bytes], provider: Provider, back: Return, visit: _Visit) -> None:
-        """Presents the code and keeps what was granted. Raises why nothing was."""
-        answer = await provider.exchange(back.code, visit.verifier, visit.session.wanted.redirect_uri)
-        await self._database.run(lambda tx: self._keep(tx, key, answer, provider))
-        await failpoint(_GRANTED)
-        match answer:
+        """Has the code presented. Raises why nothing was granted."""
+        exchange = asyncio.get_running_loop().create_task(self._present(key, provider, back, visit))
+        self._exchanges.add(exchange)
+        exchange.add_done_callback(self._ended)
+        match answer := await asyncio.shield(exchange):
             case Grant():
                 if missing := missing_scopes(provider.scopes, answer.scopes):
                     raise Refused(
@@ -149,6 +163,20 @@ class FinishConnect:
                 raise Unavailable("PROVIDER_UNAVAILABLE", f"{provider.name} did not exchange the code: {message}")
             case _:
                 assert_never(answer)
+
+    async def _present(self, key: tuple[str, bytes], provider: Provider, back: Return, visit: _Visit) -> GrantAnswer:
+        """Presents the code and keeps what was granted."""
+        answer = await provider.exchange(back.code, visit.verifier, visit.session.wanted.redirect_uri)
+        await self._database.run(lambda tx: self._keep(tx, key, answer, provider))
+        await failpoint(_GRANTED)
+        return answer
+
+    def _ended(self, exchange: asyncio.Task[GrantAnswer]) -> None:
+        self._exchanges.discard(exchange)
+        error = None if exchange.cancelled() else exchange.exception()
+        if error is not None and not isinstance(error, Fault):
+            # Its caller may have gone.
+            _log.warning("what was granted is not kept", exc_info=error)
 
     async def _keep(self, tx: Transaction, key: tuple[str, bytes], answer: GrantAnswer, provider: Provider) -> None:
         now = await self._clock.now(tx.connection)
