@@ -98,7 +98,7 @@ from publisher_service.entrypoints.events import (
 from publisher_service.entrypoints.loops import loops, notification_loops
 from publisher_service.entrypoints.notification_rpc import SIZES as NOTIFICATION_SIZES
 from publisher_service.entrypoints.notification_rpc import NotificationServicer
-from publisher_service.entrypoints.rpc import SIZES, PublisherServicer, SocialAccountServicer
+from publisher_service.entrypoints.rpc import DEADLINES, SIZES, PublisherServicer, SocialAccountServicer
 from publisher_service.parts import Parts
 from publisher_service.settings import Settings
 from servicekit.backbone import Backbone
@@ -153,6 +153,7 @@ async def compose(settings: Settings) -> Process:
             "media": parts.close_media,
         },
         sizes={**SIZES, **NOTIFICATION_SIZES},
+        deadlines=DEADLINES,
     )
 
 

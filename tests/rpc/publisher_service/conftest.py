@@ -59,7 +59,7 @@ from publisher_service.application.withdraw_content import WithdrawContent
 from publisher_service.domain.claim import Lane
 from publisher_service.domain.limits import DEFAULTS
 from publisher_service.entrypoints.admin_rpc import PublisherAdminServicer
-from publisher_service.entrypoints.rpc import SIZES, PublisherServicer, SocialAccountServicer
+from publisher_service.entrypoints.rpc import DEADLINES, SIZES, PublisherServicer, SocialAccountServicer
 from servicekit.bus.feed import Feed
 from servicekit.clock import SystemClock
 from servicekit.ids import Uuid7Source
@@ -187,6 +187,7 @@ async def channel(database: Database, sandbox: Sandbox, rig: MediaRig) -> AsyncI
             ],
             ids=site.ids,
             sizes=SIZES,
+            deadlines=DEADLINES,
         )
         await server.start()
         stack.push_async_callback(server.stop, 0.0)

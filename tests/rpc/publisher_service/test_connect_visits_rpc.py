@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ from sqlalchemy import text
 
 from devstack.sandbox.client import SandboxClient
 from postflow.publisher.v1 import social_account_service_pb2 as pb
+from publisher_service.entrypoints.rpc import DEADLINES
+from publisher_service.settings import Settings
 from servicekit.clock import SystemClock
 from servicekit.faults import Fault
 from servicekit.pg.database import Database
@@ -25,9 +28,18 @@ if TYPE_CHECKING:
 Code = grpc.StatusCode
 
 
+def test_calls_that_wait_for_a_network_have_the_time() -> None:
+    (one,) = (each.default for each in fields(Settings) if each.name == "network_timeout")
+    assert isinstance(one, timedelta)
+    asked = {"ConnectAccount": 1, "FinishConnect": 2, "RefreshCredentials": 1}
+    of_accounts = "postflow.publisher.v1.SocialAccountService"
+    assert {f"{of_accounts}/{method}" for method in asked} == DEADLINES.keys()
+    assert all(DEADLINES[f"{of_accounts}/{method}"] > times * one for method, times in asked.items())
+
+
 def started(**changes: Any) -> pb.StartConnectRequest:
-    fields = {"organization_id": "acme", "provider": "sandbox", "redirect_uri": REDIRECT_URI, **changes}
-    return pb.StartConnectRequest(**fields)
+    wanted = {"organization_id": "acme", "provider": "sandbox", "redirect_uri": REDIRECT_URI, **changes}
+    return pb.StartConnectRequest(**wanted)
 
 
 async def refusal_of(call: grpc.aio.UnaryUnaryCall[Any, Any]) -> tuple[grpc.StatusCode, Fault]:

@@ -62,6 +62,7 @@ Context = grpc.aio.ServicerContext[Any, Any]
 # A fetch that takes longer goes on, and is found by the next call.
 _PATIENCE = timedelta(seconds=4)
 _OF_POSTS = "postflow.publisher.v1.PublisherService"
+_OF_ACCOUNTS = "postflow.publisher.v1.SocialAccountService"
 _MANY_TEXTS = (
     f"{_OF_POSTS}/CancelPostJobs",
     f"{_OF_POSTS}/GetPostJob",
@@ -69,10 +70,16 @@ _MANY_TEXTS = (
     f"{_OF_POSTS}/ListHolds",
     f"{_OF_POSTS}/ListPostJobs",
     f"{_OF_POSTS}/PublishNow",
-    "postflow.publisher.v1.SocialAccountService/ListAccounts",
+    f"{_OF_ACCOUNTS}/ListAccounts",
 )
 SIZES = {method: Sizes(answer=MAX_SENT_BYTES) for method in _MANY_TEXTS}
 """Each post, attempt, account and destination may have an error of 2,000 characters, and a change is made by then."""
+DEADLINES = {
+    f"{_OF_ACCOUNTS}/ConnectAccount": timedelta(seconds=40),
+    f"{_OF_ACCOUNTS}/FinishConnect": timedelta(seconds=80),
+    f"{_OF_ACCOUNTS}/RefreshCredentials": timedelta(seconds=50),
+}
+"""Deadlines of calls that come without one. They wait for a network: once, twice, or as long as for a refresh."""
 
 
 class PublisherServicer(PublisherServiceServicer):
