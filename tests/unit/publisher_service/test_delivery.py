@@ -106,10 +106,10 @@ def test_success_and_refused_recipients_pause_no_receiver() -> None:
 
 def test_what_is_tried_again_has_all_its_attempts() -> None:
     given_up = replace(settled(NEW, replace(LATER, is_final=True), now=START, draw=0), attempts=10, expire_time=START)
-    again = tried_again(given_up, is_paused=False, now=START)
+    again = tried_again(given_up, is_deleted=False, is_paused=False, now=START)
     assert (again.state, again.attempts, again.end_time, again.expire_time) == (DeliveryState.WAITING, 0, None, None)
     with pytest.raises(Refused, match="SUBSCRIPTION_PAUSED"):
-        tried_again(given_up, is_paused=True, now=START)
+        tried_again(given_up, is_deleted=False, is_paused=True, now=START)
 
 
 def test_ids_tell_deliveries_apart_and_know_repeats() -> None:

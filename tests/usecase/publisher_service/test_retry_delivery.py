@@ -45,7 +45,14 @@ async def test_what_needs_no_retry_or_can_have_none_is_refused(notified: Notifie
     await notified.switch(SubscriptionState.ACTIVE)
     await notified.all_sent()
     assert (await fault_of(retry(notified, delivery.id))).reason == "DELIVERY_DELIVERED"
+    notified.receiver.answer(410)
+    await notified.record(failed("gone"))
+    await notified.all_sent()
+    (given_up,) = [each for each in await notified.deliveries() if each.state == "FAILED"]
     await notified.record(failed("j2"))
     await notified.delete_subscription(call("DeleteSubscription"), "w1", "")
     (canceled,) = [each for each in await notified.deliveries() if each.state == "CANCELED"]
     assert (await fault_of(retry(notified, canceled.id))).reason == "DELIVERY_CANCELED"
+    assert (await fault_of(retry(notified, given_up.id))).reason == "DELIVERY_CANCELED"
+    assert (await fault_of(retry(notified, delivery.id))).reason == "DELIVERY_DELIVERED"
+    assert await notified.rows("select receiver from notification_line where receiver = 'w1'") == []

@@ -28,17 +28,17 @@ class RetryDelivery:
 
     async def _retry(self, key: tuple[str, str], tx: Transaction, now: datetime) -> Delivery:
         seen = await get_delivery(tx.connection, *key)
-        is_paused = False
+        is_deleted = is_paused = False
         if seen is not None and seen.receiver != MAIL:
             # Before the delivery, as everywhere. Which receiver it has never changes.
             subscription = await lock_subscription(tx.connection, seen.organization_id, seen.receiver)
-            is_paused = subscription is not None and subscription.is_paused
+            is_deleted, is_paused = subscription is None, subscription is not None and subscription.is_paused
         if seen is not None:
             await wake_receivers(tx.connection, {(seen.organization_id, seen.receiver): now})
         known = await lock_delivery(tx.connection, *key)
         if known is None:
             raise NotFound("DELIVERY_NOT_FOUND", "there is no such delivery", metadata={"delivery_id": key[1]})
-        after = tried_again(known, is_paused=is_paused, now=now)
+        after = tried_again(known, is_deleted=is_deleted, is_paused=is_paused, now=now)
         await save_delivery(tx.connection, after)
         tx.after_commit(self._on_due)
         return after

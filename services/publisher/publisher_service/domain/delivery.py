@@ -188,12 +188,12 @@ def pause_of(result: Result, failures: int) -> timedelta | None:
     return max(pause, min(result.retry_after or pause, _LONGEST_WAIT))
 
 
-def tried_again(delivery: Delivery, *, is_paused: bool, now: datetime) -> Delivery:
+def tried_again(delivery: Delivery, *, is_deleted: bool, is_paused: bool, now: datetime) -> Delivery:
     """Returns the delivery as a person sends it again, with all its attempts. Raises the reasons of RetryDelivery."""
     names = {"delivery_id": delivery.id}
     if delivery.state is DeliveryState.DELIVERED:
         raise Refused("DELIVERY_DELIVERED", "the delivery was accepted", metadata=names)
-    if delivery.state is DeliveryState.CANCELED:
+    if delivery.state is DeliveryState.CANCELED or is_deleted:
         raise Refused("DELIVERY_CANCELED", "the webhook of the delivery was deleted", metadata=names)
     if is_paused:
         raise Refused("SUBSCRIPTION_PAUSED", "the webhook is paused: resume it first", metadata=names)
