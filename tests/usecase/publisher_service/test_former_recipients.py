@@ -1,4 +1,4 @@
-"""Who is taken off the lists gets nothing of what waits; who is still on one of them gets it."""
+"""Mails of people who were taken off the lists are skipped; those who are still on one get theirs."""
 
 from datetime import timedelta
 
@@ -15,7 +15,7 @@ async def ended(notified: Notified) -> list[tuple[str, str, str]]:
     return [(each.email.partition("@")[0], each.state, each.error_reason) for each in await notified.deliveries()]
 
 
-async def test_a_mail_in_retry_is_skipped_for_whoever_was_taken_off(notified: Notified) -> None:
+async def test_a_mail_in_retry_is_skipped_for_who_was_taken_off(notified: Notified) -> None:
     await notified.recipients("ann", "bob", brand="shop")
     notified.smtp.fail(At.MAIL, "451 4.3.0 later")
     await notified.record(failed(brand="shop"))
