@@ -18,6 +18,7 @@ from publisher_service.domain.outcome import (
     Finding,
     Found,
     NoProof,
+    NotSent,
     Outcome,
     RateLimited,
     Rejected,
@@ -89,6 +90,16 @@ async def test_each_answer_has_its_outcome(scene: Scene, case: str) -> None:
         assert [seen.external_id] == [each["id"] for each in effects], "accepted is what is out, by its name"
     if effects:
         assert not isinstance(seen, Rejected), "what is out was called refused"
+
+
+async def test_a_network_that_is_away_got_nothing(scene: Scene) -> None:
+    post = await scene.ready()
+    await scene.network.stop()
+    # The first request may break off on a connection that was kept.
+    _, seen = [await scene.adapter.send(post) for _ in range(2)]
+    assert isinstance(seen, NotSent)
+    # What counts against the provider; the server of a webhook is that of one tenant.
+    assert seen.is_unreachable == (scene.adapter.name != "webhook")
 
 
 async def test_how_long_to_wait_is_said(scene: Scene) -> None:

@@ -92,7 +92,9 @@ async def test_a_refused_connection_has_sent_nothing(conforming: Conforming, fre
     origin = HttpOrigin(f"http://127.0.0.1:{free_port()}", connections=1)
     adapter = type(conforming.adapter)(origin, LIMITS)
     post = replace(await conforming.post(), handle="sc-1")
-    assert isinstance(await adapter.send(post), NotSent)
+    seen = await adapter.send(post)
+    assert isinstance(seen, NotSent)
+    assert seen.is_unreachable
     assert isinstance(await adapter.look(post), NoProof)
     with pytest.raises(ProviderDown):
         await adapter.verify("ext-page", CREDENTIALS, {})

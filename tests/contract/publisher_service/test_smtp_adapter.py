@@ -66,6 +66,7 @@ async def test_what_is_lost_before_the_dot_was_not_sent(scene: SmtpScene, at: At
     scene.server.fail(at, **LOST[fault])
     seen = await (scene.hurried if "hang" in LOST[fault] else scene.adapter).send(scene.post)
     assert isinstance(seen, NotSent), seen
+    assert not seen.is_unreachable, "it is the server of one tenant"
     assert scene.server.kept == []
 
 
@@ -227,7 +228,7 @@ async def test_a_host_that_turned_private_is_not_called(scene: SmtpScene) -> Non
     settings = {"host": "mail.example.com", "port": "587", "security": "starttls"}
     seen = await adapter.send(replace(scene.post, settings=settings))
     assert isinstance(seen, NotSent)
-    assert seen.reason == "URL_PRIVATE"
+    assert (seen.reason, seen.is_unreachable) == ("URL_PRIVATE", False)
     with pytest.raises(CredentialsRefused, match="not public"):
         await adapter.verify(FROM, Credentials(access_token=PASSWORD), settings)
 

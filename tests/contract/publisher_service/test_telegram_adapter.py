@@ -147,7 +147,7 @@ async def test_media_that_change_or_are_away_stop_a_message(rig: Rig) -> None:
     rig.media.away.add("b.jpg")
     away = await rig.adapter.send(post)
     assert isinstance(away, NotSent)
-    assert away.reason == "MEDIA_UNAVAILABLE"
+    assert (away.reason, away.is_unreachable) == ("MEDIA_UNAVAILABLE", False)
     assert isinstance(await rig.adapter.check(replace(post, handle="p")), Delayed)
     rig.media.away.clear()
     (rig.media.folder / "a.jpg").write_bytes(b"another")
@@ -162,7 +162,7 @@ async def test_a_request_whose_end_has_not_left_has_sent_nothing(rig: Rig) -> No
     rig.media.short.add("a.jpg")
     seen = await rig.adapter.send(post)
     assert isinstance(seen, NotSent)
-    assert seen.reason == "UPLOAD_INCOMPLETE"
+    assert (seen.reason, seen.is_unreachable) == ("UPLOAD_INCOMPLETE", False)
     assert rig.network.effects == []
 
 

@@ -260,7 +260,7 @@ async def test_a_name_that_turned_private_is_not_called(tmp_path: Path) -> None:
         moved = replace(post, settings={"url": "https://hooks.example.com/"})
     seen = await adapter.send(moved)
     assert isinstance(seen, NotSent)
-    assert seen.reason == "URL_PRIVATE"
+    assert (seen.reason, seen.is_unreachable) == ("URL_PRIVATE", False)
     with pytest.raises(CredentialsRefused, match="not public"):
         await adapter.verify("hook", Credentials(access_token=SECRET), moved.settings)
 

@@ -4,10 +4,21 @@ from datetime import timedelta
 
 import pytest
 
+from publisher_service.adapters.providers.http_origin import Answer
+from publisher_service.adapters.providers.smtp_replies import Reply, Step, classify_reply_at
+from publisher_service.adapters.providers.webhook import classify_webhook
 from publisher_service.domain.outcome import Accepted, Ambiguous, NotBegun, NotSent, Outcome, RateLimited
+from publisher_service.domain.provider_error import ErrorClass, ProviderError, outcome_of
 from publisher_service.engine.breaker import Breaker
 
-GONE = NotSent(reason="CONNECTION_REFUSED", message="")
+GONE = NotSent(reason="CONNECTION_REFUSED", message="", is_unreachable=True)
+# Of one tenant: its media, its webhook, its mail server, or the state of its account.
+OWN_FAULTS = [
+    NotSent(reason="MEDIA_UNAVAILABLE", message=""),
+    outcome_of(classify_webhook(Answer(404, {}, b""))),
+    outcome_of(classify_reply_at(Step.RECIPIENT, Reply(code=450, text="4.2.0 greylisted"))),
+    outcome_of(ProviderError(kind=ErrorClass.RETRY_LATER, reason="no_client_session", message="")),
+]
 ANSWER = Accepted(external_id="x", external_url="")
 
 
@@ -34,6 +45,28 @@ def test_it_opens_after_failures_in_a_row_only() -> None:
         assert not breaker.note(outcome, is_probe=False)
     assert breaker.room is None
     assert not breaker.is_open
+
+
+@pytest.mark.parametrize("fault", OWN_FAULTS)
+def test_the_faults_of_one_tenant_close_no_provider_for_the_others(fault: Outcome) -> None:
+    breaker = Breaker("sandbox", Clock())
+    for _ in range(100):
+        breaker.note(fault, is_probe=False)
+    assert breaker.room is None
+    assert not breaker.is_open
+
+
+@pytest.mark.parametrize("fault", OWN_FAULTS)
+def test_a_probe_that_fails_by_its_tenants_fault_is_repeated_at_once(fault: Outcome) -> None:
+    clock = Clock()
+    breaker = opened(clock)
+    clock.time += 1
+    breaker.begin_probe()
+    breaker.note(fault, is_probe=False)
+    assert breaker.room == 0, "the probe is still out"
+    assert not breaker.note(fault, is_probe=True)
+    assert breaker.room == 1
+    assert breaker.is_open
 
 
 def test_one_probe_follows_each_back_off_and_the_back_off_doubles() -> None:

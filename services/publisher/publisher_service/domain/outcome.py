@@ -63,6 +63,9 @@ class NotSent:
 
     reason: str
     message: str
+    # No connection to the provider was made, which any other account would find too. Never said of media, nor of a
+    # server that a tenant names: no tenant can close a provider for the others.
+    is_unreachable: bool = False
 
 
 @record(frozen=True, slots=True, kw_only=True)

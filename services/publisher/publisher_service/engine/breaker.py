@@ -69,10 +69,14 @@ class Breaker:
 
     def note(self, outcome: Outcome, *, is_probe: bool) -> bool:
         """Counts an outcome. Returns whether the provider answers again after it did not."""
-        if isinstance(outcome, NotSent):
+        if isinstance(outcome, NotSent) and outcome.is_unreachable:
             self._failures += 1
             if is_probe or self._failures == _FAILURES:
                 self._back_off()
+            return False
+        if isinstance(outcome, NotSent):
+            # The fault of one tenant, such as media that cannot be had: another post may be the probe at once.
+            self._is_probing = self._is_probing and not is_probe
             return False
         if isinstance(outcome, NotBegun | Ambiguous):
             if is_probe:

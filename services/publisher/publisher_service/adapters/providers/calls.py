@@ -40,7 +40,7 @@ class Calls:
         try:
             return await self._origin.post(path, {**headers, **content}, body, timeout=self._timeout)
         except NotConnected as error:
-            return NotSent(reason="CONNECTION_REFUSED", message=f"{self._name} cannot be reached: {error}")
+            return _unreachable(self._name, error)
         except TimeoutError:
             return Ambiguous(reason="TIMEOUT_AFTER_WRITE", message=f"{self._name} did not answer in time")
         except ConnectionLost as error:
@@ -57,7 +57,7 @@ class Calls:
         try:
             return await self._origin.upload("POST", path, headers, body.pieces(), size=size, timeout=timeout)
         except NotConnected as error:
-            return NotSent(reason="CONNECTION_REFUSED", message=f"{self._name} cannot be reached: {error}")
+            return _unreachable(self._name, error)
         except (ConnectionLost, OSError, EOFError) as error:  # TimeoutError is an OSError
             if not body.is_whole:
                 return NotSent(
@@ -83,6 +83,10 @@ class _Counted:
             yield piece
         if self._left:
             raise EOFError("the body has another length than was said")
+
+
+def _unreachable(name: str, error: NotConnected) -> NotSent:
+    return NotSent(reason="CONNECTION_REFUSED", message=f"{name} cannot be reached: {error}", is_unreachable=True)
 
 
 def _named(error: Exception) -> str:

@@ -77,7 +77,8 @@ class SandboxHttp:
         try:
             return await self._origin.post(path, headers, json.dumps(content).encode(), timeout=self._timeout)
         except NotConnected as error:
-            return NotSent(reason="CONNECTION_REFUSED", message=f"the sandbox cannot be reached: {error}")
+            message = f"the sandbox cannot be reached: {error}"
+            return NotSent(reason="CONNECTION_REFUSED", message=message, is_unreachable=True)
         except TimeoutError:
             return Ambiguous(reason="TIMEOUT_AFTER_WRITE", message="the sandbox did not answer in time")
         except ConnectionLost as error:
