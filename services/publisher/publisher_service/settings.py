@@ -68,13 +68,13 @@ class Settings(StreamSettings):
     telegram_url: HttpUrl = "https://api.telegram.org"  # address of the Bot API
     unipile_url: HttpUrl = "https://api1.unipile.com:13111"  # address of Unipile's API: the DSN of your subscription
     unipile_api_key: Secret = _NO_KEY  # its key, of the subscription
-    network_senders: Count = 16  # requests at once to each real network, in this process
+    network_senders: Count = 16  # requests at once to each real network, in this process; half for one organization
     network_timeout: Period = timedelta(seconds=30)  # the longest time of one request to a real network
     upload_timeout: Period = timedelta(minutes=20)  # the longest time of one step of a preparation there
     outside_private_hosts: PrivateHosts = ""  # host:port,... that users may name though private; empty in production
     database_connections: Count = 8  # for writing, kept open at most; half as many more for reading
     publish_durables: Durables = 1  # consumers that share the 64 partitions; the same in every replica
-    senders: Count = 64  # requests at once to a provider, in this process
+    senders: Count = 64  # requests at once to a provider, in this process; half for one organization
     request_timeout: Period = timedelta(seconds=10)  # the longest time of one request to a provider
     lease_margin: timedelta = timedelta(seconds=5)  # how much longer than its request a claim lasts
     unknown_settle: timedelta = timedelta(minutes=2)  # wait before the first look: until then a look proves nothing

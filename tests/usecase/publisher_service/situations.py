@@ -285,6 +285,7 @@ FACTS: Mapping[str, tuple[Verdict | Beside, tuple[str, ...]]] = {
     ),
     "a line": (Verdict.ACCOUNT_BUSY, ("update account_gate set lined = true",)),
     "no room": (Verdict.PROVIDER_BUSY, ()),
+    "crowded": (Verdict.PROVIDER_BUSY, ()),
     "another key": (Beside.CREDENTIALS_UNREADABLE, ("update social_account set credentials = 'sealed elsewhere'",)),
     "quota is used": (
         Verdict.PROVIDER_BUSY,
@@ -344,6 +345,7 @@ class Situation:
             replace(
                 replica.lanes[0],
                 room=0 if self.facts & {"no room", "quota is used"} else 1,
+                crowded=("acme",) if "crowded" in self.facts else (),
                 prepares=not PREPARED.isdisjoint(self.facts),
             )
         ]

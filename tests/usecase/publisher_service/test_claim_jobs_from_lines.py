@@ -74,6 +74,24 @@ async def test_turns_go_round_organizations_within_each_providers_room(replica: 
     ]
 
 
+async def test_a_crowded_organization_has_no_turn_and_takes_no_share(replica: Replica) -> None:
+    await replica.write(
+        """
+        insert into account_gate (organization_id, social_account_id, provider, connected, lined, wake_time)
+        select o.id, p.name || '-' || n, p.name, true, true, cast(:due as timestamptz) + n * interval '1 second'
+        from (values ('big'), ('small')) as o (id), (values ('a'), ('b')) as p (name), generate_series(1, 4) n
+        """,
+        due=DUE,
+    )
+    lanes = [
+        Lane(provider="a", room=4, lease=timedelta(seconds=15), crowded=("big",)),
+        Lane(provider="b", room=2, lease=timedelta(seconds=15)),
+    ]
+    async with replica.database.transaction() as tx:
+        due = await lock_due_lines(tx.connection, lanes, now=DUE + timedelta(hours=1), most=100)
+    assert sorted(due) == [("big", "b-1"), *(("small", f"a-{n}") for n in (1, 2, 3, 4)), ("small", "b-1")]
+
+
 async def test_lines_have_their_turns_while_lists_hold_all_readers(replica: Replica) -> None:
     names = await replica.posts(2, account="page")
     answers = await replica.claim([a_command(name, "page") for name in names])

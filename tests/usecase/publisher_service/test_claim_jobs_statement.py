@@ -107,6 +107,22 @@ async def test_a_copy_for_a_job_in_line_answers_with_the_stored_version(database
     assert (again.is_lined, again.version) == (False, after.version)
 
 
+async def test_of_a_crowded_organization_nothing_is_claimed(database: Database) -> None:
+    """Its commands go into lines, and take no place from those behind them."""
+    other = replace(COMMAND, organization_id="other")
+    async with database.transaction() as tx:
+        await lock_contents(tx.connection, [("other", "draft")])
+        await save_contents(tx.connection, [replace(a_draft("draft", "page"), organization_id="other")])
+        await insert_account(tx.connection, replace(an_account("page"), organization_id="other"), b"sealed")
+        await set_connection(tx.connection, "other", "page", provider="sandbox", connected=True, now=NOW)
+        await tx.connection.execute(text("update account_gate set lined = false"))
+        await insert_jobs(tx.connection, [JOB, replace(JOB, organization_id="other", id=other.post_job_id)])
+        lane = Lane(provider="sandbox", room=1, lease=timedelta(seconds=15), crowded=("acme",))
+        verdicts = await claim(tx, [COMMAND, other], [lane], now=NOW, sender="test/1")
+    assert [verdicts[index].verdict for index in (0, 1)] == [Verdict.PROVIDER_BUSY, Verdict.CLAIMED]
+    assert verdicts[0].is_lined
+
+
 async def test_a_claim_writes_no_index_entry_of_post_job(database: Database) -> None:
     scheduled = replace(JOB, state=JobState.SCHEDULED, schedule_time=NOW, not_after=LATE, slot_id="slot")
     hot = text("select pg_stat_get_xact_tuples_hot_updated(cast('post_job' as regclass))")

@@ -126,6 +126,8 @@ class Lane:
     lease: timedelta
     # Its posts are prepared before they are sent.
     prepares: bool = False
+    # Organizations that get nothing now: their own requests hold up what they have here.
+    crowded: tuple[str, ...] = ()
 
 
 @record(frozen=True, slots=True, kw_only=True)

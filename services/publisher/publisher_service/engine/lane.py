@@ -1,7 +1,11 @@
-"""The lane of a provider: its own senders and its own room, so that a provider that hangs blocks only itself."""
+"""The lane of a provider: its own senders and its own room, so that a provider that hangs blocks only itself.
+
+One organization has half of the senders at most: the servers of one tenant that hang block only its own posts.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 
 from opentelemetry import metrics
@@ -18,7 +22,7 @@ _MOST_OPEN = 500
 # twice as much a post as in batches of 250.
 _WORTH_A_CLAIM = 200
 # Claims no more than the senders begin within this time, judged by recent requests: a post that waited here for most of
-# its lease would have to be claimed again.
+# its lease would have to be claimed again. An organization whose posts wait longer for its own senders gets no more.
 _AHEAD = 2.0
 _SHARE_OF_NEWEST = 0.2
 
@@ -41,9 +45,15 @@ class ProviderLane:
         self._probe: HeldCommand | None = None
         self._provider = provider
         self._senders = senders
+        self._share = max(senders // 2, 1)
         self._lease = lease
         self._prepares = prepares
         self._waiting: asyncio.Queue[HeldCommand | None] = asyncio.Queue()
+        # By organization: posts that are not sent, and those of them that are; those that wait for its own senders.
+        self._unsent: Counter[str] = Counter()
+        self._sending: Counter[str] = Counter()
+        self._held_back: dict[str, deque[HeldCommand]] = {}
+        self._clock = seconds
         self._open = 0
         self._shown = Level(_open, {"provider": provider})
         # The time that a request takes at present; None before the first has ended.
@@ -53,7 +63,14 @@ class ProviderLane:
     @property
     def now(self) -> Lane:
         """The room that the provider has at this moment."""
-        return Lane(provider=self._provider, room=self._room(), lease=self._lease, prepares=self._prepares)
+        crowded = self._crowded() if self._held_back else ()
+        return Lane(
+            provider=self._provider,
+            room=self._room(crowded),
+            lease=self._lease,
+            prepares=self._prepares,
+            crowded=crowded,
+        )
 
     @property
     def seconds(self) -> float:
@@ -63,6 +80,7 @@ class ProviderLane:
     def enter(self, held: HeldCommand) -> None:
         """Takes a claimed post, to be sent as soon as a sender is free."""
         self._open += 1
+        self._unsent[held.command.organization_id] += 1
         if self.breaker.is_open:
             self._probe = held
             self.breaker.begin_probe()
@@ -91,10 +109,21 @@ class ProviderLane:
 
         async def sender() -> None:
             while (held := await self._waiting.get()) is not None:
-                begun = seconds()
-                # A post that outlived its lease here ends at once: that says nothing about the provider.
-                if await send(held):
-                    self._count(seconds() - begun)
+                organization_id = held.command.organization_id
+                if self._sending[organization_id] == self._share:
+                    self._held_back.setdefault(organization_id, deque()).append(held)
+                    continue
+                self._sending[organization_id] += 1
+                # What was held back is older than what waits here: so each post has a sender before its lease ends.
+                each: HeldCommand | None = held
+                while each is not None:
+                    begun = seconds()
+                    # A post that outlived its lease here ends at once: that says nothing about the provider.
+                    if await send(each):
+                        self._count(seconds() - begun)
+                    _count_down(self._unsent, organization_id)
+                    each = self._next_of(organization_id)
+                _count_down(self._sending, organization_id)
 
         async with asyncio.TaskGroup() as group:
             for _ in range(self._senders):
@@ -105,23 +134,50 @@ class ProviderLane:
         for _ in range(self._senders):
             self._waiting.put_nowait(None)
 
+    def _next_of(self, organization_id: str) -> HeldCommand | None:
+        """Takes the oldest post of an organization that was held back."""
+        if not (waiting := self._held_back.get(organization_id)):
+            return None
+        held = waiting.popleft()
+        if not waiting:
+            del self._held_back[organization_id]
+        return held
+
     def _count(self, seconds: float) -> None:
         before = self._seconds
         self._seconds = seconds if before is None else before + _SHARE_OF_NEWEST * (seconds - before)
 
-    def _room(self) -> int:
+    def _crowded(self) -> tuple[str, ...]:
+        """Returns the organizations whose own requests keep their next posts waiting for too long."""
+        since = self._clock() - _AHEAD
+        return tuple(each for each, waiting in self._held_back.items() if waiting[0].claim_started < since)
+
+    def _room(self, crowded: Sequence[str]) -> int:
         admitted = self.breaker.room
         if admitted is not None:
             return admitted
-        waiting = self._waiting.qsize()
-        room = max(min(_MOST_OPEN - self._open, self._ahead() - waiting), 0)
-        return 0 if room < _WORTH_A_CLAIM and waiting >= self._senders else room
+        # What a crowded organization has here keeps nobody else from a sender.
+        held_back = sum(map(len, self._held_back.values()))
+        aside = sum(len(self._held_back[each]) for each in crowded)
+        waiting = self._waiting.qsize() + held_back - aside
+        room = max(min(_MOST_OPEN - (self._open - aside), self._ahead() - waiting), 0)
+        return 0 if room < _WORTH_A_CLAIM and waiting >= self._able() else room
 
     def _ahead(self) -> int:
         """Returns how many posts may wait for a sender: as many as begin in time, and one for each sender."""
         if self._seconds is None:
             # The provider may be slow: of 500 posts claimed at once, those that 64 senders do not begin within the
             # lease would have to be claimed again.
-            return self._senders
-        in_time = _AHEAD * self._senders / max(self._seconds, 0.001)
-        return max(min(_MOST_OPEN, int(in_time)), self._senders)
+            return self._able()
+        in_time = _AHEAD * self._able() / max(self._seconds, 0.001)
+        return max(min(_MOST_OPEN, int(in_time)), self._able())
+
+    def _able(self) -> int:
+        """Returns how many senders the organizations that have posts here may use; all if there are none."""
+        return min(self._share * len(self._unsent) or self._senders, self._senders)
+
+
+def _count_down(counter: Counter[str], organization_id: str) -> None:
+    counter[organization_id] -= 1
+    if not counter[organization_id]:
+        del counter[organization_id]

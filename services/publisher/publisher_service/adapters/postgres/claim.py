@@ -163,14 +163,21 @@ _CLAIM = Statement(f"""
             end as opinion
         {LOOKED_AT}
     ),
-    -- One post of an account at a time, the earliest first, and no more of a provider than there is room for. The rows
-    -- that are sorted here are narrow: to sort wide ones cost a tenth of the statement.
+    -- One post of an account at a time, the earliest first, and no more of a provider than there is room for; of a
+    -- crowded organization none, which has no place. The rows that are sorted here are narrow: to sort wide ones cost a
+    -- tenth of the statement.
     in_turn as materialized (
-        select ordinal, provider, row_number() over (partition by provider order by ordinal) as place
+        select ordinal, provider,
+            case when not is_crowded then row_number() over (partition by provider, is_crowded order by ordinal) end
+                as place
         from (
-            select ordinal, provider, row_number() over (
-                partition by organization_id, social_account_id order by command_time, id
-            ) as turn
+            select ordinal, provider,
+                (provider, organization_id) in (
+                    select * from unnest(cast(:crowded_providers as text[]), cast(:crowded as text[]))
+                ) as is_crowded,
+                row_number() over (
+                    partition by organization_id, social_account_id order by command_time, id
+                ) as turn
             from looked_at where opinion = 'CLAIMED'
         ) as waiting
         where turn = 1

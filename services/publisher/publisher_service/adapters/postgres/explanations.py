@@ -62,7 +62,9 @@ _AFTER: Final = (
     Check(
         Verdict.PROVIDER_BUSY,
         "s.id is not null and not exists (select from unnest(cast(:providers as text[]), cast(:rooms as integer[]))"
-        " as lane (provider, room) where lane.provider = s.provider and lane.room > 0)",
+        " as lane (provider, room) where lane.provider = s.provider and lane.room > 0"
+        " and (s.provider, s.organization_id) not in"
+        " (select * from unnest(cast(:crowded_providers as text[]), cast(:crowded as text[]))))",
         "PROVIDER_ROOM",
         {"provider": "s.provider", "closed_until": _CLOSED_UNTIL},
         applies="s.id is not null",

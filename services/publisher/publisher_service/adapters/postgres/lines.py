@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from publisher_service.adapters.postgres.jobs import JOB_COLUMNS, LINE_LABELS, STANDS_IN_LINE, job_from
 from publisher_service.adapters.postgres.keys import Key
+from publisher_service.adapters.postgres.looked_at import crowded_arrays
 from publisher_service.domain.claim import Lane
 from publisher_service.domain.post_job import PostJob
 from servicekit.pg.session import Session, Statement
@@ -69,7 +70,9 @@ _LOCK_DUE_LINES = text("""
             row_number() over (partition by o.provider, o.organization_id order by line.wake_time) as turn
         from (
             select *, ceil(cast(room as numeric) / count(*) over (partition by provider)) as share
-            from organization where wake_time <= :now
+            from organization where wake_time <= :now and (provider, organization_id) not in (
+                select * from unnest(cast(:crowded_providers as text[]), cast(:crowded as text[]))
+            )
         ) as o
         cross join lateral (
             select g.organization_id, g.social_account_id, g.wake_time from account_gate g
@@ -155,6 +158,7 @@ async def lock_due_lines(connection: AsyncConnection, lanes: Sequence[Lane], *, 
         "now": now,
         "pool": _POOL,
         "most": most,
+        **crowded_arrays(lanes),
     }
     return [(row.organization_id, row.social_account_id) for row in await connection.execute(_LOCK_DUE_LINES, names)]
 

@@ -37,6 +37,13 @@ def looked_at_arguments(
         "from_line": from_line,
         "providers": [lane.provider for lane in lanes],
         "rooms": [lane.room for lane in lanes],
+        **crowded_arrays(lanes),
         "preparing": [lane.provider for lane in lanes if lane.prepares],
         "now": now,
     }
+
+
+def crowded_arrays(lanes: Sequence[Lane]) -> dict[str, list[str]]:
+    """Returns the organizations that get nothing now, each with its provider; nearly always there are none."""
+    crowded = [(lane.provider, each) for lane in lanes for each in lane.crowded]
+    return {"crowded_providers": [provider for provider, _ in crowded], "crowded": [each for _, each in crowded]}
