@@ -187,3 +187,10 @@ async def test_refused_credentials_disconnect_the_account(containers: Containers
     await containers.work()
     assert await containers.claim() == []
     assert await containers.job() == "BLOCKED ACCOUNT_NOT_CONNECTED"
+
+
+async def test_what_is_due_of_a_busy_organization_is_left_to_a_later_look(containers: Containers) -> None:
+    await containers.claim()
+    assert await containers.prepare.take(containers.provider, 8, busy=["acme", "other"]) == []
+    (taken,) = await containers.prepare.take(containers.provider, 8, busy=["other"])
+    assert taken.organization_id == "acme"

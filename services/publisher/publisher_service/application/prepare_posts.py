@@ -90,9 +90,12 @@ class PreparePosts:
         """The providers that prepare posts."""
         return [provider for provider in self._providers if provider.prepares]
 
-    async def take(self, provider: Provider, room: int) -> Sequence[Preparation]:
-        """Takes preparations that are due, in turn over organizations; the first ones again after the last."""
-        taken = await self._database.run(lambda tx: self._take(tx, provider, room))
+    async def take(self, provider: Provider, room: int, *, busy: Sequence[str] = ()) -> Sequence[Preparation]:
+        """Takes preparations that are due, in turn over organizations; the first ones again after the last.
+
+        Takes one of each organization at most, and none of those that are `busy`.
+        """
+        taken = await self._database.run(lambda tx: self._take(tx, provider, room, busy))
         self._after[provider.name] = max((each.organization_id for each in taken), default="")
         if taken:
             await failpoint(_TAKEN)
@@ -109,12 +112,18 @@ class PreparePosts:
         await self._database.run(lambda tx: self._record(tx, taken, source, answer))
         await failpoint(_RECORDED)
 
-    async def _take(self, tx: Transaction, provider: Provider, room: int) -> list[Preparation]:
+    async def _take(self, tx: Transaction, provider: Provider, room: int, busy: Sequence[str]) -> list[Preparation]:
         now = await self._clock.now(tx.connection)
         taken: list[Preparation] = []
         for after in (self._after.get(provider.name, ""), ""):
             taken = await take_preparations(
-                tx.connection, provider.name, after=after, now=now, lease_end=now + _lease(provider), limit=room
+                tx.connection,
+                provider.name,
+                after=after,
+                now=now,
+                lease_end=now + _lease(provider),
+                limit=room,
+                busy=busy,
             )
             if taken or not after:
                 break

@@ -1,7 +1,11 @@
-"""Runs the preparations that are due. Each provider has a pool of its own, so one that hangs blocks only itself."""
+"""Runs the preparations that are due. Each provider has a pool of its own, so one that hangs blocks only itself.
+
+One organization has half of a pool at most: media of one tenant that drips holds up only its own posts.
+"""
 
 import asyncio
 import logging
+from collections import Counter
 
 from opentelemetry import metrics
 
@@ -54,6 +58,9 @@ class _Pool:
         self._prepare = prepare
         self._provider = provider
         self._room = provider.limits.preparers
+        self._share = max(provider.limits.preparers // 2, 1)
+        # By organization.
+        self._taken: Counter[str] = Counter()
         self._again = again
 
     async def begin(self, group: asyncio.TaskGroup) -> None:
@@ -61,14 +68,15 @@ class _Pool:
         if not self._room:
             return
         try:
-            taken = await self._prepare.take(self._provider, self._room)
+            busy = [each for each, count in self._taken.items() if count >= self._share]
+            taken = await self._prepare.take(self._provider, self._room, busy=busy)
         except Exception as error:
             if not is_transient(error):
                 raise
             _log.warning("preparing waits, the database is unreachable: %r", error)
             return
         for each in taken:
-            self._room -= 1
+            self._count(each, 1)
             group.create_task(self._run(each))
         if taken:
             self._again.set()
@@ -83,5 +91,11 @@ class _Pool:
                 _failures.add(1)
                 _log.exception("the preparation of post job %s cannot be recorded", taken.post_job_id)
         finally:
-            self._room += 1
+            self._count(taken, -1)
             self._again.set()
+
+    def _count(self, taken: Preparation, change: int) -> None:
+        self._room -= change
+        self._taken[taken.organization_id] += change
+        if not self._taken[taken.organization_id]:
+            del self._taken[taken.organization_id]

@@ -57,7 +57,7 @@ _ASK_AHEAD = text("""
 
 # No provider is named: the index by time alone finds one at once, however many are not due.
 IS_ONE_TO_PREPARE: Final = "exists (select from preparation where next_time <= :now)"
-# Walks the organizations from `after` on, and takes one of each: none can keep the others waiting.
+# Walks the organizations from `after` on, and takes one of each but the busy ones: none can keep the others waiting.
 _TAKE = text(f"""
     with recursive organization as (
         (
@@ -79,6 +79,7 @@ _TAKE = text(f"""
             where provider = :provider and organization_id = o.organization_id and next_time <= :now
             order by next_time limit 1 for update skip locked
         ) as first
+        where o.organization_id <> all (cast(:busy as text[]))
         limit :limit
     )
     update preparation p set next_time = :lease_end, fence = p.fence + 1
@@ -188,11 +189,19 @@ async def ask_ahead(
 
 
 async def take_preparations(
-    connection: AsyncConnection, provider: str, *, after: str, now: datetime, lease_end: datetime, limit: int
+    connection: AsyncConnection,
+    provider: str,
+    *,
+    after: str,
+    now: datetime,
+    lease_end: datetime,
+    limit: int,
+    busy: Sequence[str] = (),
 ) -> list[Preparation]:
-    """Takes preparations that are due, one of each organization behind `after`."""
-    names = {"provider": provider, "after": after, "now": now, "lease_end": lease_end, "limit": limit, "pool": _POOL}
-    return [_preparation(row) for row in await connection.execute(_TAKE, names)]
+    """Takes preparations that are due, one of each organization behind `after` that is not `busy`."""
+    names = {"provider": provider, "after": after, "now": now, "lease_end": lease_end, "limit": limit}
+    taken = await connection.execute(_TAKE, {**names, "busy": list(busy), "pool": _POOL})
+    return [_preparation(row) for row in taken]
 
 
 async def extend_lease(connection: AsyncConnection, taken: Preparation, *, lease_end: datetime) -> None:
