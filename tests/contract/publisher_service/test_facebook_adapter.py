@@ -173,7 +173,7 @@ async def test_no_token_is_in_an_address_or_a_body(opened: Opened, media: MediaF
     post = await prepared(adapter, replace(PAGE, media=(media.add("a.mp4"),)))
     await adapter.send(post)
     await adapter.look(post)
-    await adapter.verify(PAGE.external_account_id, Credentials(access_token=PAGE.access_token), {})
+    await adapter.verify("acme", PAGE.external_account_id, Credentials(access_token=PAGE.access_token), {})
     assert network.problems == []
     assert PAGE.access_token not in post.handle
 
@@ -195,6 +195,6 @@ async def test_credentials_are_refused_only_by_meta_itself(opened: Opened) -> No
     network.faults.add(Rule(fault=Fault.ANSWER, status=502), Rule(fault=Fault.HANG))
     for _ in range(2):
         with pytest.raises(ProviderDown):
-            await adapter.verify(PAGE.external_account_id, Credentials(access_token=PAGE.access_token), {})
+            await adapter.verify("acme", PAGE.external_account_id, Credentials(access_token=PAGE.access_token), {})
     with pytest.raises(CredentialsRefused):
-        await adapter.verify(PAGE.external_account_id, Credentials(access_token="stolen-token"), {})
+        await adapter.verify("acme", PAGE.external_account_id, Credentials(access_token="stolen-token"), {})

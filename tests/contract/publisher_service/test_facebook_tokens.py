@@ -46,13 +46,13 @@ async def test_a_visit_grants_the_pages_on_which_the_person_may_post(facebook: S
     assert (page.external_account_id, page.name, page.expires_in) == ("page-1", "page-1", LONG)
     assert page.credentials.user_token
     assert page.credentials.access_token != page.credentials.user_token
-    await facebook.provider.verify("page-1", page.credentials, {})
+    await facebook.provider.verify("acme", "page-1", page.credentials, {})
 
 
 async def test_the_token_of_a_page_outlives_the_hour_of_the_login(facebook: SignIn[FacebookNetwork]) -> None:
     page = await facebook.candidate()
     facebook.clock.advance(900 * DAY)
-    await facebook.provider.verify("page-1", page.credentials, {})
+    await facebook.provider.verify("acme", "page-1", page.credentials, {})
 
 
 async def test_further_permissions_are_asked_for_and_may_be_left_out(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ async def test_a_refresh_gets_the_next_tokens_of_person_and_page(facebook: SignI
     assert not set(answer.credentials.secrets) & set(page.credentials.secrets)
     facebook.clock.advance(53 * DAY)
     assert isinstance(await facebook.refresh("page-1", answer.credentials), Refreshed)
-    await facebook.provider.verify("page-1", answer.credentials, {})
+    await facebook.provider.verify("acme", "page-1", answer.credentials, {})
 
 
 async def test_a_life_that_is_not_said_is_that_of_a_long_token(facebook: SignIn[FacebookNetwork]) -> None:
@@ -190,7 +190,7 @@ async def test_a_page_token_dies_with_the_persons_and_is_not_refreshed(facebook:
     page = await facebook.candidate()
     facebook.network.tokens.revoke("user-1")
     with pytest.raises(CredentialsRefused):
-        await facebook.provider.verify("page-1", page.credentials, {})
+        await facebook.provider.verify("acme", "page-1", page.credentials, {})
     assert isinstance(await facebook.refresh("page-1", page.credentials), RefreshRefused)
 
 

@@ -78,7 +78,7 @@ async def test_instagram_grants_the_account_that_logs_in(alone: SignIn[Instagram
     (account,) = grant.candidates
     assert (account.external_account_id, account.name, account.expires_in) == (ACCOUNT, "acme", LONG)
     assert account.credentials.is_bare
-    await alone.provider.verify(ACCOUNT, account.credentials, {})
+    await alone.provider.verify("acme", ACCOUNT, account.credentials, {})
 
 
 async def test_a_permission_that_is_left_out_is_no_grant(alone: SignIn[InstagramNetwork]) -> None:
@@ -149,7 +149,7 @@ async def test_an_own_token_that_was_revoked_is_refused(alone: SignIn[InstagramN
     alone.clock.advance(2 * DAY)
     alone.network.tokens.revoke("user-1")
     with pytest.raises(CredentialsRefused):
-        await alone.provider.verify(ACCOUNT, account.credentials, {})
+        await alone.provider.verify("acme", ACCOUNT, account.credentials, {})
     assert isinstance(await alone.refresh(ACCOUNT, account.credentials), RefreshRefused)
 
 

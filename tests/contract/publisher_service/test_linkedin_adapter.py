@@ -47,14 +47,14 @@ async def test_a_reader_sees_the_text_and_the_header_names_the_post(rig: LinkedI
 
 @pytest.mark.parametrize("account", ["782bbtaQ", MEMBER])
 async def test_an_account_may_be_named_by_its_id_or_its_urn(rig: LinkedInRig, account: str) -> None:
-    await rig.adapter.verify(account, Credentials(access_token=TOKEN), {})
+    await rig.adapter.verify("acme", account, Credentials(access_token=TOKEN), {})
     assert isinstance(await rig.send(rig.post(external_account_id=account)), Accepted)
 
 
 @pytest.mark.parametrize("account", ["", PAGE, "a b", "urn:li:person:"])
 async def test_what_is_no_member_is_refused_without_a_request(rig: LinkedInRig, account: str) -> None:
     with pytest.raises(CredentialsRefused, match="no member"):
-        await rig.adapter.verify(account, Credentials(access_token=TOKEN), {})
+        await rig.adapter.verify("acme", account, Credentials(access_token=TOKEN), {})
     post = rig.post(external_account_id=account)
     assert isinstance(await rig.adapter.prepare(post), Unfit)
     assert isinstance(await rig.adapter.send(post), Rejected)
@@ -63,10 +63,10 @@ async def test_what_is_no_member_is_refused_without_a_request(rig: LinkedInRig, 
 
 async def test_the_token_of_another_member_is_refused(rig: LinkedInRig) -> None:
     with pytest.raises(CredentialsRefused, match="another member"):
-        await rig.adapter.verify("somebody", Credentials(access_token=TOKEN), {})
+        await rig.adapter.verify("acme", "somebody", Credentials(access_token=TOKEN), {})
     rig.network.faults.add(Rule(fault=Fault.ANSWER, operation="userinfo"))
     with pytest.raises(ProviderDown):
-        await rig.adapter.verify(MEMBER, Credentials(access_token=TOKEN), {})
+        await rig.adapter.verify("acme", MEMBER, Credentials(access_token=TOKEN), {})
 
 
 async def test_a_link_is_shown_by_its_preview(rig: LinkedInRig) -> None:

@@ -145,21 +145,21 @@ async def test_a_token_that_may_not_read_proves_nothing(rig: LinkedInRig) -> Non
     rig.network.grant(TOKEN, MEMBER)
     assert isinstance(await rig.adapter.look(rig.post(TEXT, again=True)), NoProof)
     with pytest.raises(CredentialsRefused, match="r_organization_social"):
-        await rig.adapter.verify(PAGE, Credentials(access_token=TOKEN), {})
+        await rig.adapter.verify("acme", PAGE, Credentials(access_token=TOKEN), {})
     revoked = rig.post(TEXT, again=True, access_token="revoked-5f0c91d2")
     assert isinstance(await rig.adapter.look(revoked), AuthRefused)
 
 
 @pytest.mark.parametrize("account", ["2414183", PAGE])
 async def test_a_page_may_be_named_by_its_number_or_its_urn(rig: LinkedInRig, account: str) -> None:
-    await rig.adapter.verify(account, Credentials(access_token=TOKEN), {})
+    await rig.adapter.verify("acme", account, Credentials(access_token=TOKEN), {})
     assert isinstance(await rig.send(rig.post(external_account_id=account)), Accepted)
 
 
 @pytest.mark.parametrize("account", ["", MEMBER, "acme", "1/../2"])
 async def test_what_is_no_page_is_refused_without_a_request(rig: LinkedInRig, account: str) -> None:
     with pytest.raises(CredentialsRefused, match="no organization"):
-        await rig.adapter.verify(account, Credentials(access_token=TOKEN), {})
+        await rig.adapter.verify("acme", account, Credentials(access_token=TOKEN), {})
     assert isinstance(await rig.adapter.send(rig.post(external_account_id=account)), Rejected)
     assert isinstance(await rig.adapter.look(rig.post(external_account_id=account, again=True)), NoProof)
     assert rig.requests == []

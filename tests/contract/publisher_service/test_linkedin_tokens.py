@@ -55,14 +55,14 @@ async def test_a_visit_grants_the_member(member: SignIn[LinkedIn]) -> None:
     (ann,) = grant.candidates
     assert (ann.external_account_id, ann.name) == ("ann", "Ann Example")
     assert (ann.expires_in, ann.refresh_expires_in) == (LONG, YEAR)
-    await member.provider.verify("ann", ann.credentials, {})
+    await member.provider.verify("acme", "ann", ann.credentials, {})
 
 
 async def test_a_visit_grants_the_pages_that_the_member_administers(page: SignIn[LinkedIn]) -> None:
     grant = await page.connect()
     assert [(each.external_account_id, each.name) for each in grant.candidates] == [("1", "Acme"), ("2", "Umbrella")]
     token = grant.candidates[1].credentials
-    await page.provider.verify("2", token, {})
+    await page.provider.verify("acme", "2", token, {})
     post = Post(
         external_account_id="2",
         access_token=token.access_token,

@@ -96,7 +96,7 @@ async def tried(adapter: FacebookAdapter | InstagramAdapter, post: Post) -> None
     for step, kinds in steps:
         assert isinstance(await step, kinds)
     with suppress(CredentialsRefused, ProviderDown):
-        await adapter.verify(post.external_account_id, Credentials(access_token=post.access_token), {})
+        await adapter.verify("acme", post.external_account_id, Credentials(access_token=post.access_token), {})
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])

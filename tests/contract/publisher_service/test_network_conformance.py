@@ -149,13 +149,15 @@ async def test_a_token_that_is_refused_is_called_so(scene: Scene) -> None:
     post = replace(await scene.ready(), **scene.revoked)  # type: ignore[arg-type]
     assert isinstance(await scene.adapter.send(post), AuthRefused)
     with pytest.raises(CredentialsRefused):
-        await scene.adapter.verify(post.external_account_id, Credentials(access_token=post.access_token), post.settings)
+        await scene.adapter.verify(
+            "acme", post.external_account_id, Credentials(access_token=post.access_token), post.settings
+        )
     assert scene.network.effects == []
 
 
 async def test_good_credentials_are_accepted(scene: Scene) -> None:
     await scene.adapter.verify(
-        scene.post.external_account_id, Credentials(access_token=scene.post.access_token), scene.post.settings
+        "acme", scene.post.external_account_id, Credentials(access_token=scene.post.access_token), scene.post.settings
     )
 
 

@@ -4,14 +4,22 @@ import asyncio
 import ssl
 from collections.abc import Sequence
 from datetime import timedelta
+from pathlib import Path
 from threading import Event
 
 import pytest
 
+from devstack.networks.webhook_receiver import SECRET
 from publisher_service.adapters.outside.network import Outside, abort
 from publisher_service.adapters.outside.refusals import AddressReason, AddressRefused, Unreachable
 from publisher_service.adapters.outside.urls import HostPort
+from publisher_service.adapters.providers.adapter import CredentialsRefused, Limits
+from publisher_service.adapters.providers.smtp import SmtpAdapter
+from publisher_service.adapters.providers.webhook import WebhookAdapter
+from publisher_service.domain.credentials import Credentials
+from servicekit.clock import SystemClock
 from testkit.eventually import eventually
+from tests.contract.publisher_service.media_folder import MediaFolder
 from tests.contract.publisher_service.scripted_server import ScriptedServer, Wire, scripted
 
 LONG, SHORT = timedelta(seconds=20), timedelta(milliseconds=200)
@@ -193,3 +201,36 @@ async def test_names_that_hang_hold_up_only_their_organization() -> None:
 async def given_up(outside: Outside, host: str) -> None:
     with pytest.raises(Unreachable, match="DNS_FAILED"):
         await outside.connect("acme", host, 443, tls=None, timeout=SHORT)
+
+
+@pytest.mark.parametrize("provider", ["webhook", "smtp"])
+async def test_accounts_whose_names_hang_hold_up_only_their_organization(provider: str, tmp_path: Path) -> None:
+    """A person who connects an account waits for its verification."""
+    released = Event()
+
+    def hanging(host: str, _port: int) -> Sequence[str]:
+        if host.startswith("hanging"):
+            released.wait(60)
+        return ["10.0.0.1"]
+
+    outside, limits = Outside(resolve=hanging), Limits(request_timeout=LONG)
+
+    async def verify(organization_id: str, host: str) -> None:
+        if provider == "webhook":
+            adapter = WebhookAdapter(outside, limits, clock=SystemClock())
+            await adapter.verify(organization_id, "hook", Credentials(access_token=SECRET), {"url": f"https://{host}/"})
+        else:
+            mail = SmtpAdapter(outside, limits, media=MediaFolder(tmp_path))
+            settings = {"host": host, "port": "587", "security": "starttls"}
+            await mail.verify(organization_id, "ada@example.com", Credentials(access_token="p"), settings)
+
+    async with asyncio.TaskGroup() as group:
+        waiting = [group.create_task(verify("acme", f"hanging-{number}.example.com")) for number in range(104)]
+        try:
+            await asyncio.sleep(0)
+            with pytest.raises(CredentialsRefused, match="not public"):
+                await verify("other", "quick.example.com")
+        finally:
+            for each in waiting:
+                each.cancel()
+            released.set()

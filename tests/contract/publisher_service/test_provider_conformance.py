@@ -97,17 +97,17 @@ async def test_a_refused_connection_has_sent_nothing(conforming: Conforming, fre
     assert seen.is_unreachable
     assert isinstance(await adapter.look(post), NoProof)
     with pytest.raises(ProviderDown):
-        await adapter.verify("ext-page", CREDENTIALS, {})
+        await adapter.verify("acme", "ext-page", CREDENTIALS, {})
     await origin.close()
 
 
 @pytest.mark.parametrize(("token", "raises"), [("sandbox-revoked", CredentialsRefused), ("sandbox-ok", None)])
 async def test_credentials_are_checked(conforming: Conforming, token: str, raises: Any) -> None:
     if raises is None:
-        await conforming.adapter.verify("ext-page", Credentials(access_token=token), {})
+        await conforming.adapter.verify("acme", "ext-page", Credentials(access_token=token), {})
         return
     with pytest.raises(raises):
-        await conforming.adapter.verify("ext-page", Credentials(access_token=token), {})
+        await conforming.adapter.verify("acme", "ext-page", Credentials(access_token=token), {})
 
 
 async def test_an_expired_token_is_refused_to_a_send_and_to_a_look(
@@ -119,7 +119,7 @@ async def test_an_expired_token_is_refused_to_a_send_and_to_a_look(
     refused = NoProof if conforming.adapter.proof is Proof.BLIND else AuthRefused
     assert isinstance(await conforming.adapter.look(post), refused)
     with pytest.raises(CredentialsRefused):
-        await conforming.adapter.verify("ext-page", Credentials(access_token=pair["access_token"]), {})
+        await conforming.adapter.verify("acme", "ext-page", Credentials(access_token=pair["access_token"]), {})
     assert control.effects() == []
 
 

@@ -30,7 +30,7 @@ async def test_a_redirect_is_not_followed(adapter_at: AdapterAt, sandbox: Sandbo
         assert await provider.send(POST) == Ambiguous(reason="HTTP_307", message="the sandbox answered 307")
         assert await provider.look(POST) == NoProof(message="the look-up answered 307")
         with pytest.raises(ProviderDown):
-            await provider.verify("ext-page", CREDENTIALS, {})
+            await provider.verify("acme", "ext-page", CREDENTIALS, {})
     assert len(paths) == 3
     assert SandboxClient(sandbox.url, sandbox.path).ledger() == []
 

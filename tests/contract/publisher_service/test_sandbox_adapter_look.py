@@ -71,14 +71,14 @@ async def test_a_provider_without_look_ups_proves_nothing(provider: SandboxAdapt
 @pytest.mark.parametrize("token", ["nonsense", "sandbox-revoked"])
 async def test_bad_credentials_are_refused(provider: SandboxAdapter, token: str) -> None:
     with pytest.raises(CredentialsRefused) as refused:
-        await provider.verify("ext-page", Credentials(access_token=token), {})
+        await provider.verify("acme", "ext-page", Credentials(access_token=token), {})
     assert token not in str(refused.value)
 
 
 async def test_an_unknown_account_is_refused(provider: SandboxAdapter) -> None:
     with pytest.raises(CredentialsRefused):
-        await provider.verify("missing-one", CREDENTIALS, {})
-    await provider.verify("ext-page", CREDENTIALS, {})
+        await provider.verify("acme", "missing-one", CREDENTIALS, {})
+    await provider.verify("acme", "ext-page", CREDENTIALS, {})
 
 
 @pytest.mark.parametrize("fault", ["hang_without_effect", "reset_before_effect", "status"])
@@ -87,4 +87,4 @@ async def test_a_provider_that_fails_to_answer_is_reported_unreachable(
 ) -> None:
     await control.faults({"fault": fault, "operation": "account", "status": 503})
     with pytest.raises(ProviderDown):
-        await provider.verify("ext-page", CREDENTIALS, {})
+        await provider.verify("acme", "ext-page", CREDENTIALS, {})

@@ -149,7 +149,7 @@ async def test_a_refused_connection_has_sent_nothing(adapter_at: AdapterAt, free
     provider = adapter_at(f"http://127.0.0.1:{free_port()}")
     assert (await _not_sent(provider)).reason == "CONNECTION_REFUSED"
     with pytest.raises(ProviderDown):
-        await provider.verify("ext-page", CREDENTIALS, {})
+        await provider.verify("acme", "ext-page", CREDENTIALS, {})
     assert isinstance(await provider.look(POST), NoProof)
 
 
@@ -161,7 +161,7 @@ async def test_an_unknown_host_name_has_sent_nothing(adapter_at: AdapterAt) -> N
 async def test_any_account_name_is_one_segment_of_the_path(
     provider: SandboxAdapter, control: SandboxClient, name: str
 ) -> None:
-    await provider.verify(name, CREDENTIALS, {})
+    await provider.verify("acme", name, CREDENTIALS, {})
     assert isinstance(await provider.send(replace(POST, external_account_id=name)), Accepted)
     (effect,) = control.effects()
     assert effect["account"] == name

@@ -132,19 +132,19 @@ async def test_a_refused_login_disconnects(scene: SmtpScene, reply: str) -> None
     scene.server.fail(At.AUTH, reply, times=2)
     assert isinstance(await scene.adapter.send(scene.post), AuthRefused)
     with pytest.raises(CredentialsRefused):
-        await scene.adapter.verify(FROM, Credentials(access_token=PASSWORD), scene.post.settings)
+        await scene.adapter.verify("acme", FROM, Credentials(access_token=PASSWORD), scene.post.settings)
 
 
 async def test_a_wrong_password_is_refused_and_nothing_sent(scene: SmtpScene) -> None:
     post = replace(scene.post, access_token="revoked-5f0c91d2")
     assert isinstance(await scene.adapter.send(post), AuthRefused)
     with pytest.raises(CredentialsRefused):
-        await scene.adapter.verify(FROM, Credentials(access_token="revoked-5f0c91d2"), post.settings)
+        await scene.adapter.verify("acme", FROM, Credentials(access_token="revoked-5f0c91d2"), post.settings)
     assert scene.server.kept == []
 
 
 async def test_good_credentials_are_accepted_without_a_mail(scene: SmtpScene) -> None:
-    await scene.adapter.verify(FROM, Credentials(access_token=PASSWORD), scene.post.settings)
+    await scene.adapter.verify("acme", FROM, Credentials(access_token=PASSWORD), scene.post.settings)
     assert scene.server.kept == []
     assert not any(line.startswith("RCPT") for line in scene.server.heard)
 
@@ -153,13 +153,13 @@ async def test_good_credentials_are_accepted_without_a_mail(scene: SmtpScene) ->
 async def test_a_login_without_an_answer_is_no_refusal(scene: SmtpScene, fault: dict[str, Any]) -> None:
     scene.server.fail(At.AUTH, **fault)
     with pytest.raises(ProviderDown):
-        await scene.hurried.verify(FROM, Credentials(access_token=PASSWORD), scene.post.settings)
+        await scene.hurried.verify("acme", FROM, Credentials(access_token=PASSWORD), scene.post.settings)
 
 
 async def test_verify_asks_whether_mail_may_be_sent_from_the_address(scene: SmtpScene) -> None:
     scene.server.fail(At.MAIL, "553 5.7.1 sender address rejected: not owned by user")
     with pytest.raises(CredentialsRefused, match="not owned"):
-        await scene.adapter.verify(FROM, Credentials(access_token=PASSWORD), scene.post.settings)
+        await scene.adapter.verify("acme", FROM, Credentials(access_token=PASSWORD), scene.post.settings)
 
 
 async def test_a_slow_server_is_waited_for(scene: SmtpScene) -> None:
@@ -230,20 +230,20 @@ async def test_a_host_that_turned_private_is_not_called(scene: SmtpScene) -> Non
     assert isinstance(seen, NotSent)
     assert (seen.reason, seen.is_unreachable) == ("URL_PRIVATE", False)
     with pytest.raises(CredentialsRefused, match="not public"):
-        await adapter.verify(FROM, Credentials(access_token=PASSWORD), settings)
+        await adapter.verify("acme", FROM, Credentials(access_token=PASSWORD), settings)
 
 
 async def test_without_settings_nothing_is_sent_and_nobody_blamed(scene: SmtpScene) -> None:
     seen = await scene.adapter.send(replace(scene.post, settings={}))
     assert isinstance(seen, RateLimited)
     with pytest.raises(CredentialsRefused, match=r"settings\.host"):
-        await scene.adapter.verify(FROM, Credentials(access_token=PASSWORD), {})
+        await scene.adapter.verify("acme", FROM, Credentials(access_token=PASSWORD), {})
 
 
 async def test_another_from_address_than_the_accounts_is_refused(scene: SmtpScene) -> None:
     settings = scene.settings(from_address="eve@example.com")
     with pytest.raises(CredentialsRefused, match="external_account_id"):
-        await scene.adapter.verify(FROM, Credentials(access_token=PASSWORD), settings)
+        await scene.adapter.verify("acme", FROM, Credentials(access_token=PASSWORD), settings)
     assert isinstance(await scene.adapter.send(replace(scene.post, settings=settings)), RateLimited)
 
 

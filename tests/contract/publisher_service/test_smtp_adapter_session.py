@@ -28,7 +28,7 @@ from tests.contract.publisher_service.smtp_scene import FROM, PASSWORD, PATIENT,
 @pytest.mark.parametrize("security", ["tls", "starttls"])
 async def test_mail_and_password_go_through_tls(tmp_path: Path, security: str) -> None:
     async with smtp_scene(tmp_path, security=security) as scene:
-        await scene.adapter.verify(FROM, Credentials(access_token=PASSWORD), scene.post.settings)
+        await scene.adapter.verify("acme", FROM, Credentials(access_token=PASSWORD), scene.post.settings)
         assert isinstance(await scene.adapter.send(scene.post), Accepted)
         (kept,) = scene.server.kept
         assert (kept.is_encrypted, kept.user) == (True, FROM)
@@ -43,7 +43,7 @@ async def test_a_certificate_of_another_host_gets_no_password(tmp_path: Path, se
         post = replace(scene.post, settings=scene.settings(host="other.test"))
         assert isinstance(await adapter.send(post), NotSent)
         with pytest.raises(ProviderDown, match="certificate"):
-            await adapter.verify(FROM, Credentials(access_token=PASSWORD), post.settings)
+            await adapter.verify("acme", FROM, Credentials(access_token=PASSWORD), post.settings)
         assert not any("AUTH" in line for line in scene.server.heard)
 
 
@@ -52,7 +52,7 @@ async def test_a_server_without_starttls_gets_no_password(tmp_path: Path) -> Non
         post = replace(scene.post, settings=scene.settings(security="starttls"))
         assert isinstance(await scene.adapter.send(post), RateLimited)
         with pytest.raises(CredentialsRefused, match="STARTTLS"):
-            await scene.adapter.verify(FROM, Credentials(access_token=PASSWORD), post.settings)
+            await scene.adapter.verify("acme", FROM, Credentials(access_token=PASSWORD), post.settings)
         assert scene.server.heard
         assert not any("AUTH" in line for line in scene.server.heard)
 
@@ -90,7 +90,7 @@ async def test_what_was_said_before_tls_is_forgotten(tmp_path: Path) -> None:
         adapter = SmtpAdapter(outside, PATIENT, media=MediaFolder(tmp_path))
         settings = {"host": "localhost", "port": str(port), "security": "starttls"}
         with pytest.raises(CredentialsRefused, match="neither AUTH"):
-            await adapter.verify(FROM, Credentials(access_token=PASSWORD), settings)
+            await adapter.verify("acme", FROM, Credentials(access_token=PASSWORD), settings)
         await eventually(lambda: heard == [b"EHLO example.com\r\n", b""], within=5)
 
 

@@ -258,13 +258,13 @@ async def test_a_message_needs_a_chat(rig: Rig) -> None:
 
 @pytest.mark.parametrize("account", [BOT, "example_bot", "@Example_bot"])
 async def test_a_bot_is_known_by_its_number_or_name(rig: Rig, account: str) -> None:
-    await rig.adapter.verify(account, Credentials(access_token=BOT_TOKEN), {})
+    await rig.adapter.verify("acme", account, Credentials(access_token=BOT_TOKEN), {})
     for other in ("", "other_bot", "None"):
         with pytest.raises(CredentialsRefused, match="another bot"):
-            await rig.adapter.verify(other, Credentials(access_token=BOT_TOKEN), {})
+            await rig.adapter.verify("acme", other, Credentials(access_token=BOT_TOKEN), {})
     rig.network.faults.add(Rule(fault=Fault.ANSWER, operation="getMe"))
     with pytest.raises(ProviderDown):
-        await rig.adapter.verify(account, Credentials(access_token=BOT_TOKEN), {})
+        await rig.adapter.verify("acme", account, Credentials(access_token=BOT_TOKEN), {})
 
 
 @pytest.mark.parametrize("token", ["a/b", "a?b#c", "a\r\nHost: evil", "", "../x", "1:ü"])
@@ -273,7 +273,7 @@ async def test_a_token_cannot_change_the_request_or_reach_a_message(rig: Rig, to
     seen = await rig.adapter.send(post)
     assert not isinstance(seen, Accepted)
     with pytest.raises((CredentialsRefused, ProviderDown)) as raised:
-        await rig.adapter.verify(BOT, Credentials(access_token=token), {})
+        await rig.adapter.verify("acme", BOT, Credentials(access_token=token), {})
     for text in (repr(seen), repr(raised.value)):
         assert token not in text or len(token) < 2
     rig.network.problems.clear()
@@ -288,7 +288,7 @@ async def test_no_failure_holds_the_token(rig: Rig, caplog: pytest.LogCaptureFix
         assert isinstance(seen, NotSent)
         assert BOT_TOKEN not in repr(seen)
     with pytest.raises(ProviderDown) as raised:
-        await away.verify(BOT, Credentials(access_token=BOT_TOKEN), {})
+        await away.verify("acme", BOT, Credentials(access_token=BOT_TOKEN), {})
     await nobody.close()
     assert BOT_TOKEN not in repr(raised.value) + caplog.text
 

@@ -86,8 +86,9 @@ async def test_media_that_changed_or_is_missing_sends_nothing(tmp_path: Path) ->
         gone = replace(scene.post, media=(replace(good, url="https://example.com/unavailable.pdf"),))
         large = replace(scene.post, media=(MediaFolder(tmp_path).add("b.pdf", bytes(25_000_001)),))
         assert [type(await adapter.prepare(each)) for each in (changed, gone, large)] == [Unfit, Delayed, Unfit]
-        outcomes = [type(await adapter.send(each)) for each in (changed, gone, large)]
-        assert outcomes == [Rejected, NotSent, Rejected]
+        outcomes: list[type[Outcome]] = [type(await adapter.send(each)) for each in (changed, gone, large)]
+        expected: list[type[Outcome]] = [Rejected, NotSent, Rejected]
+        assert outcomes == expected
         assert scene.network.calls == []
 
 
@@ -197,7 +198,7 @@ async def test_a_key_that_is_wrong_is_no_accounts_fault(tmp_path: Path) -> None:
         adapter = UnipileAdapter(origin, LIMITS, api_key=Secret("wrong-key-0815"), media=MediaFolder(tmp_path))
         assert isinstance(await adapter.send(await scene.ready()), RateLimited)
         with pytest.raises(ProviderDown):
-            await adapter.verify(MAILBOX, Credentials(access_token=""), {})
+            await adapter.verify("acme", MAILBOX, Credentials(access_token=""), {})
         await origin.close()
 
 
@@ -212,19 +213,19 @@ async def test_the_key_is_in_no_message(tmp_path: Path) -> None:
 
 async def test_verify_asks_for_the_account_and_not_for_a_token(tmp_path: Path) -> None:
     async with opened(unipile_email, tmp_path) as scene:
-        await scene.adapter.verify(MAILBOX, Credentials(access_token="anything"), {})
+        await scene.adapter.verify("acme", MAILBOX, Credentials(access_token="anything"), {})
         for unknown in ("acc-unknown", "..", "a/b"):
             with pytest.raises((CredentialsRefused, ProviderDown)):
-                await scene.adapter.verify(unknown, Credentials(access_token="anything"), {})
+                await scene.adapter.verify("acme", unknown, Credentials(access_token="anything"), {})
         for state in ("CREDENTIALS", "PERMISSIONS", "STOPPED"):
             scene.network.accounts[MAILBOX] = state  # type: ignore[attr-defined]
             with pytest.raises(CredentialsRefused, match=state):
-                await scene.adapter.verify(MAILBOX, Credentials(access_token="anything"), {})
+                await scene.adapter.verify("acme", MAILBOX, Credentials(access_token="anything"), {})
         for fault in (Fault.RESET, Fault.HTML, Fault.ERROR_IN_200, Fault.ANSWER, Fault.RATE_LIMIT):
             scene.network.faults.clear()
             scene.network.faults.add(Rule(fault=fault, count=0))
             with pytest.raises(ProviderDown):
-                await scene.adapter.verify(MAILBOX, Credentials(access_token="anything"), {})
+                await scene.adapter.verify("acme", MAILBOX, Credentials(access_token="anything"), {})
 
 
 @pytest.mark.parametrize(

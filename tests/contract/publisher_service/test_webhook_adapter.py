@@ -169,7 +169,7 @@ async def test_a_secret_of_another_form_sends_nothing(tmp_path: Path, secret: st
     async with opened(tmp_path) as (network, adapter, post):
         assert isinstance(await adapter.send(replace(post, access_token=secret)), AuthRefused)
         with pytest.raises(CredentialsRefused, match="whsec_"):
-            await adapter.verify("hook", Credentials(access_token=secret), post.settings)
+            await adapter.verify("acme", "hook", Credentials(access_token=secret), post.settings)
         assert network.calls == []
 
 
@@ -177,7 +177,7 @@ async def test_a_secret_that_the_receiver_does_not_have_is_refused(tmp_path: Pat
     async with opened(tmp_path) as (network, adapter, post):
         assert isinstance(await adapter.send(replace(post, access_token=OTHER)), AuthRefused)
         with pytest.raises(CredentialsRefused, match="401"):
-            await adapter.verify("hook", Credentials(access_token=OTHER), post.settings)
+            await adapter.verify("acme", "hook", Credentials(access_token=OTHER), post.settings)
         assert network.effects == []
         assert len(network.problems) == 2
 
@@ -191,9 +191,9 @@ async def test_the_fake_notices_another_body_under_an_id(tmp_path: Path) -> None
 
 async def test_verify_pings_the_receiver(tmp_path: Path) -> None:
     async with opened(tmp_path) as (network, adapter, post):
-        await adapter.verify("hook", Credentials(access_token=SECRET), post.settings)
+        await adapter.verify("acme", "hook", Credentials(access_token=SECRET), post.settings)
         assert (network.pings, network.effects, network.problems) == (1, [], [])
-        await adapter.verify("hook", Credentials(access_token=SECRET), {})
+        await adapter.verify("acme", "hook", Credentials(access_token=SECRET), {})
         assert network.pings == 1
 
 
@@ -202,7 +202,7 @@ async def test_a_ping_that_is_refused_refuses_the_credentials(tmp_path: Path, st
     async with opened(tmp_path) as (network, adapter, post):
         network.faults.add(Rule(fault=Fault.ANSWER, status=status))
         with pytest.raises(CredentialsRefused, match=str(status)):
-            await adapter.verify("hook", Credentials(access_token=SECRET), post.settings)
+            await adapter.verify("acme", "hook", Credentials(access_token=SECRET), post.settings)
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ async def test_a_ping_without_an_answer_is_no_refusal(tmp_path: Path, rule: Rule
     async with webhook_scene(tmp_path) as scene:
         scene.network.faults.add(rule)
         with pytest.raises(ProviderDown):
-            await scene.adapter.verify("hook", Credentials(access_token=SECRET), scene.post.settings)
+            await scene.adapter.verify("acme", "hook", Credentials(access_token=SECRET), scene.post.settings)
 
 
 SETTINGS: dict[str, Mapping[str, str]] = {
@@ -262,7 +262,7 @@ async def test_a_name_that_turned_private_is_not_called(tmp_path: Path) -> None:
     assert isinstance(seen, NotSent)
     assert (seen.reason, seen.is_unreachable) == ("URL_PRIVATE", False)
     with pytest.raises(CredentialsRefused, match="not public"):
-        await adapter.verify("hook", Credentials(access_token=SECRET), moved.settings)
+        await adapter.verify("acme", "hook", Credentials(access_token=SECRET), moved.settings)
 
 
 async def test_a_receiver_that_refuses_connections_got_nothing() -> None:
@@ -279,4 +279,4 @@ async def test_a_receiver_that_refuses_connections_got_nothing() -> None:
     assert isinstance(await adapter.send(post), NotSent)
     assert isinstance(await adapter.send(replace(post, settings={})), NotSent)
     with pytest.raises(ProviderDown):
-        await adapter.verify("hook", Credentials(access_token=SECRET), post.settings)
+        await adapter.verify("acme", "hook", Credentials(access_token=SECRET), post.settings)

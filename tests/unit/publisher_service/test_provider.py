@@ -55,7 +55,9 @@ class OddAdapter:
             await asyncio.sleep(3600)
         return self._behavior
 
-    async def verify(self, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]) -> None:
+    async def verify(
+        self, organization_id: str, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]
+    ) -> None:
         await self._do()
 
     async def send(self, post: Post) -> Any:
@@ -96,7 +98,7 @@ async def test_nonsense_errors_and_silence_become_values(behavior: Any) -> None:
 
 
 async def test_a_call_is_cancelled_with_its_task() -> None:
-    for call in (provider("hang").send(POST), provider("hang").look(POST), provider("hang").verify("e", T, {})):
+    for call in (provider("hang").send(POST), provider("hang").look(POST), provider("hang").verify("acme", "e", T, {})):
         async with asyncio.TaskGroup() as group:
             task = group.create_task(call)
             await asyncio.sleep(0)
@@ -109,12 +111,12 @@ async def test_a_call_is_cancelled_with_its_task() -> None:
 )
 async def test_a_check_of_credentials_that_fails_reports_unreachable(behavior: Any) -> None:
     with pytest.raises(ProviderDown):
-        await provider(behavior).verify("e", T, {})
+        await provider(behavior).verify("acme", "e", T, {})
 
 
 async def test_deliberate_answers_of_an_adapter_are_passed_on() -> None:
     with pytest.raises(CredentialsRefused, match="no"):
-        await provider(CredentialsRefused("no")).verify("e", T, {})
+        await provider(CredentialsRefused("no")).verify("acme", "e", T, {})
     assert await provider(Absent()).look(POST) == Absent()
 
 
@@ -145,7 +147,7 @@ async def test_no_look_and_no_check_passes_a_token_on() -> None:
     post = replace(POST, access_token=SECRET)
     assert await provider(NoProof(message=f"no {SECRET}")).look(post) == NoProof(message="no ***")
     with pytest.raises(CredentialsRefused, match=r"^no \*\*\*$"):
-        await provider(CredentialsRefused(f"no {SECRET}")).verify("e", Credentials(access_token=SECRET), {})
+        await provider(CredentialsRefused(f"no {SECRET}")).verify("acme", "e", Credentials(access_token=SECRET), {})
 
 
 async def test_a_name_that_repeats_the_token_proves_nothing() -> None:

@@ -45,7 +45,9 @@ class Odd:
             await asyncio.sleep(3600)
         return self._behavior
 
-    async def verify(self, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]) -> None:
+    async def verify(
+        self, organization_id: str, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]
+    ) -> None:
         pass
 
     async def send(self, post: Post) -> Any:

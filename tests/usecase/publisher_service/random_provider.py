@@ -94,7 +94,9 @@ class RandomAdapter:
     def __init__(self, provider: RandomProvider) -> None:
         self._provider = provider
 
-    async def verify(self, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]) -> None:
+    async def verify(
+        self, organization_id: str, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]
+    ) -> None:
         pass
 
     async def send(self, post: Post) -> Outcome:

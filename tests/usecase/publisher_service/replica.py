@@ -88,7 +88,9 @@ class TrustingAdapter:
     proof = Proof.KEYED
     limits = Limits(request_timeout=timedelta(seconds=1))
 
-    async def verify(self, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]) -> None:
+    async def verify(
+        self, organization_id: str, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]
+    ) -> None:
         pass
 
     async def send(self, post: Post) -> Outcome:

@@ -28,7 +28,9 @@ class RecordingAdapter:
         self.sent: list[str] = []
         self.looked_up: list[str] = []
 
-    async def verify(self, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]) -> None:
+    async def verify(
+        self, organization_id: str, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]
+    ) -> None:
         raise AssertionError("nothing is connected here")
 
     async def send(self, post: Post) -> Outcome:

@@ -26,7 +26,7 @@ async def test_a_due_account_gets_the_next_pair_and_generation(office: Renewing)
     assert row.expire_time - await office.now() > timedelta(minutes=59)
     assert row.next_time == row.refresh_time
     assert await office.journal("page") == [(1, "DONE")]
-    await office.providers["sandbox"].verify("ext-page", credentials, {})
+    await office.providers["sandbox"].verify("acme", "ext-page", credentials, {})
 
 
 async def test_the_intention_is_committed_before_the_request(office: Renewing) -> None:
@@ -235,7 +235,7 @@ async def test_no_secret_stands_in_a_row_a_log_or_a_repr(office: Renewing, caplo
     await office.make_due("page")
     await office.run()
     with pytest.raises(CredentialsRefused):
-        await office.providers["sandbox"].verify("ext-page", new, {})
+        await office.providers["sandbox"].verify("acme", "ext-page", new, {})
     secrets = [pair["access_token"], pair["refresh_token"], *new.secrets]
     shown = [repr(taken), caplog.text, *(repr(record.__dict__) for record in caplog.records)]
     for table in ("social_account", "credential", "credential_refresh", "outbox", "request_ledger"):

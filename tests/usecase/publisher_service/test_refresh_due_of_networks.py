@@ -42,7 +42,7 @@ async def test_a_page_is_refreshed_seven_days_ahead_again_and_again(office: Netw
     assert office.now - begun > 150 * DAY
     last = await office.credentials("page")
     assert not set(first.secrets) & set(last.secrets)
-    await office.providers["facebook"].verify("page-1", last, {})
+    await office.providers["facebook"].verify("acme", "page-1", last, {})
     assert await office.notices() == []
 
 

@@ -63,7 +63,7 @@ async def check(office: Renewing) -> None:
     for account in ACCOUNTS:
         row = await office.row(account)
         assert (row.account_state, row.is_refused) == ("CONNECTED", False), account
-        await office.providers["sandbox"].verify(f"ext-{account}", await office.credentials(account), {})
+        await office.providers["sandbox"].verify("acme", f"ext-{account}", await office.credentials(account), {})
         shown = Counter(name for name, _ in office.presented(account))
         lost = Counter(generation for generation, state in await office.journal(account) if state == "INTENT")
         for name, times in shown.items():

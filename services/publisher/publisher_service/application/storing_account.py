@@ -67,7 +67,7 @@ class StoringAccount:
         given = wanted.settings or (known.settings if known is not None else {})
         try:
             ready = replace(wanted, settings=provider.check_settings(given))
-            await provider.verify(ready.external_account_id, ready.credentials, ready.settings)
+            await provider.verify(ready.organization_id, ready.external_account_id, ready.credentials, ready.settings)
         except CredentialsRefused as refusal:
             raise Refused("CREDENTIALS_REFUSED", f"{provider.name} refused the credentials: {refusal}") from None
         except ProviderDown as away:

@@ -115,8 +115,13 @@ class Adapter(Protocol):
     @property
     def limits(self) -> Limits: ...
 
-    async def verify(self, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]) -> None:
-        """Checks credentials and settings of an account. Raises CredentialsRefused or ProviderDown."""
+    async def verify(
+        self, organization_id: str, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]
+    ) -> None:
+        """Checks credentials and settings of an account, on behalf of the organization that connects it.
+
+        Raises CredentialsRefused or ProviderDown.
+        """
         ...
 
     async def send(self, post: Post) -> Outcome:

@@ -94,7 +94,9 @@ class FacebookAdapter:
                 login, limits, as_page, app=app, version=version, scopes=PAGE_SCOPES, dialog_url=dialog_url
             )
 
-    async def verify(self, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]) -> None:
+    async def verify(
+        self, organization_id: str, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]
+    ) -> None:
         await self._graph.check_access(external_account_id, credentials.access_token, "id,name")
 
     async def prepare(self, post: Post) -> Preparing:

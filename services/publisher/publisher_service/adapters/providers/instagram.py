@@ -76,7 +76,9 @@ class InstagramAdapter:
         self.token_source: TokenSource | None = chosen.token_source(origin, limits, version)
         self.oauth: OAuth | None = chosen.oauth(origin, limits, version)
 
-    async def verify(self, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]) -> None:
+    async def verify(
+        self, organization_id: str, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]
+    ) -> None:
         await self._graph.check_access(external_account_id, credentials.access_token, "id,username")
 
     async def prepare(self, post: Post) -> Preparing:

@@ -92,7 +92,9 @@ class LinkedInAdapter:
         """Closes the connections for uploads."""
         await self._media.close()
 
-    async def verify(self, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]) -> None:
+    async def verify(
+        self, organization_id: str, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]
+    ) -> None:
         """Asks whose token it is, for which the scopes `openid profile` are needed."""
         if not (member := _member(external_account_id)):
             raise CredentialsRefused(_NO_MEMBER)

@@ -83,7 +83,9 @@ class LinkedInPageAdapter:
         """Closes the connections for uploads."""
         await self._media.close()
 
-    async def verify(self, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]) -> None:
+    async def verify(
+        self, organization_id: str, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]
+    ) -> None:
         """Reads the posts of the page, as looks do: that needs a role on it, and the scope `r_organization_social`."""
         if not (page := _page(external_account_id)):
             raise CredentialsRefused(_NO_PAGE)

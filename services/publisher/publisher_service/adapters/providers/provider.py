@@ -122,11 +122,15 @@ class Provider:
             last_look=2 * self.time_limit,
         )
 
-    async def verify(self, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]) -> None:
+    async def verify(
+        self, organization_id: str, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]
+    ) -> None:
         """Checks credentials. Raises CredentialsRefused or ProviderDown, nothing else."""
         started = self._clock.monotonic()
         try:
-            await _in_time(self._limit, self._adapter.verify(external_account_id, credentials, settings))
+            await _in_time(
+                self._limit, self._adapter.verify(organization_id, external_account_id, credentials, settings)
+            )
         except CredentialsRefused as refusal:
             self._took(started, "verify", "refused")
             raise CredentialsRefused(without_secrets(str(refusal), credentials.secrets)) from None

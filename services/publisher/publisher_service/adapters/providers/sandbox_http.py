@@ -43,7 +43,9 @@ class SandboxHttp:
         self._origin = origin
         self._timeout = limits.request_timeout
 
-    async def verify(self, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]) -> None:
+    async def verify(
+        self, organization_id: str, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]
+    ) -> None:
         """Checks credentials. Raises CredentialsRefused or ProviderDown."""
         try:
             answer = await self._origin.get(

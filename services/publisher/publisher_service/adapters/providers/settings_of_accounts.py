@@ -1,12 +1,8 @@
 """Settings that an account is connected with besides its secrets."""
 
 from collections.abc import Mapping, Set
-from typing import Final
 
 from servicekit.faults import InvalidField
-
-VERIFYING: Final = "(verifying)"
-"""On whose behalf hosts are looked up while an account is connected: all of them share the places of one tenant."""
 
 
 def known_settings(settings: Mapping[str, str], known: Set[str]) -> None:

@@ -17,7 +17,6 @@ from publisher_service.adapters.providers.mail_addresses import domain_of, is_ad
 from publisher_service.adapters.providers.mail_message import Letter, MailMessage
 from publisher_service.adapters.providers.mail_rules import MOST_ATTACHED, SMTP_RULES
 from publisher_service.adapters.providers.media_source import MediaSource
-from publisher_service.adapters.providers.settings_of_accounts import VERIFYING
 from publisher_service.adapters.providers.smtp_replies import Step, classify_reply_at
 from publisher_service.adapters.providers.smtp_session import SmtpFailed, SmtpLost, SmtpSession, hidden_of
 from publisher_service.adapters.providers.smtp_settings import Security, SmtpSettings, read_settings
@@ -82,14 +81,16 @@ class SmtpAdapter:
         """Returns the settings, normalised. Raises InvalidField."""
         return read_settings(settings, self._outside).as_mapping()
 
-    async def verify(self, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]) -> None:
+    async def verify(
+        self, organization_id: str, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]
+    ) -> None:
         """Logs in, and asks whether mail may be sent from the address. Raises CredentialsRefused or ProviderDown."""
         try:
             login = self._login(external_account_id, credentials.access_token, settings)
             async with AsyncExitStack() as stack:
                 deadline = self._deadline(1)
                 async with asyncio.timeout_at(deadline):
-                    session = await self._session(stack, VERIFYING, login, deadline)
+                    session = await self._session(stack, organization_id, login, deadline)
                     await session.announce(login.from_address)
                 await session.leave(deadline)
         except InvalidField as error:

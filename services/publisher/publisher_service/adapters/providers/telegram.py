@@ -56,7 +56,9 @@ class TelegramAdapter:
         self._media = media
         self._clock = clock
 
-    async def verify(self, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]) -> None:
+    async def verify(
+        self, organization_id: str, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]
+    ) -> None:
         answer = await self._calls.read(_path(credentials.access_token, "getMe"), {})
         if isinstance(answer, Unanswered):
             raise ProviderDown(answer.message)

@@ -63,7 +63,9 @@ class UnipileAdapter:
         self._calls = Calls("Unipile", origin, timeout=self.limits.request_timeout)
         self._looks = UnipileLooks(self._calls, self._headers)
 
-    async def verify(self, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]) -> None:
+    async def verify(
+        self, organization_id: str, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]
+    ) -> None:
         """Asks whether the account is connected to Unipile. The token is not looked at: accounts have none there.
 
         Raises CredentialsRefused or ProviderDown.

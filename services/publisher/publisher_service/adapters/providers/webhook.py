@@ -14,7 +14,7 @@ from publisher_service.adapters.outside.urls import OutsideUrl
 from publisher_service.adapters.providers.adapter import CredentialsRefused, Limits, Post, Proof, ProviderDown
 from publisher_service.adapters.providers.answers import is_post_name, object_of, retry_after, text_in
 from publisher_service.adapters.providers.http_origin import Answer
-from publisher_service.adapters.providers.settings_of_accounts import VERIFYING, known_settings
+from publisher_service.adapters.providers.settings_of_accounts import known_settings
 from publisher_service.adapters.providers.texts import storable
 from publisher_service.adapters.providers.webhook_rules import WEBHOOK_RULES
 from publisher_service.adapters.standard_webhooks import InvalidSecret, require_secret, signed
@@ -76,7 +76,9 @@ class WebhookAdapter:
         except AddressRefused as refused:
             raise refused.as_fault("settings.url") from None
 
-    async def verify(self, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]) -> None:
+    async def verify(
+        self, organization_id: str, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]
+    ) -> None:
         """Sends a signed `{"type": "ping"}`, which must be answered by 2xx: so the URL works and the secret is shared.
 
         Without settings only the form of the secret is checked. Raises CredentialsRefused or ProviderDown.
@@ -88,7 +90,7 @@ class WebhookAdapter:
             url = self._outside.read_url(settings["url"])
             ping_id = f"ping-{int(self._clock.now().timestamp() * 1000)}"
             error = classify_webhook(
-                await self._post(VERIFYING, url, credentials.access_token, ping_id, _encoded({"type": "ping"}))
+                await self._post(organization_id, url, credentials.access_token, ping_id, _encoded({"type": "ping"}))
             )
         except InvalidSecret as error_in_form:
             raise CredentialsRefused(f"the secret {error_in_form}") from None
