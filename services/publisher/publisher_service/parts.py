@@ -79,6 +79,7 @@ class Parts:
             wake=self.wake_up.wake_lines,
         )
         self.storing = StoringAccount(
+            database=self.backbone.database,
             ids=self.backbone.ids,
             outbox=self.backbone.outbox,
             vault=self.vault,

@@ -214,7 +214,9 @@ async def test_the_key_is_in_no_message(tmp_path: Path) -> None:
 async def test_verify_asks_for_the_account_and_not_for_a_token(tmp_path: Path) -> None:
     async with opened(unipile_email, tmp_path) as scene:
         await scene.adapter.verify("acme", MAILBOX, Credentials(access_token="anything"), {})
-        for unknown in ("acc-unknown", "..", "a/b"):
+        with pytest.raises(CredentialsRefused, match=f"^{UnipileAdapter.unknown_account}$"):
+            await scene.adapter.verify("acme", "acc-unknown", Credentials(access_token="anything"), {})
+        for unknown in ("..", "a/b"):
             with pytest.raises((CredentialsRefused, ProviderDown)):
                 await scene.adapter.verify("acme", unknown, Credentials(access_token="anything"), {})
         for state in ("CREDENTIALS", "PERMISSIONS", "STOPPED"):

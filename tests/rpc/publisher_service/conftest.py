@@ -128,7 +128,7 @@ class Site:
         ledger, outbox, vault, providers = self._ledger, self._outbox, self._vault, self._providers
         database, clock, system = self._database, self._clock, SystemClock()
         storing = StoringAccount(
-            ids=self.ids, outbox=outbox, vault=vault, providers=providers, on_connected=lambda: None
+            database=database, ids=self.ids, outbox=outbox, vault=vault, providers=providers, on_connected=lambda: None
         )
         return SocialAccountServicer(
             activity=ReadActivity(self._database, self._clock),

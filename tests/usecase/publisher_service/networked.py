@@ -159,7 +159,12 @@ async def networked(url: str, folder: Path) -> AsyncIterator[Networked]:
         providers, ids, due = Providers([page, profile], system), Uuid7Source(), asyncio.Event()
         outbox, ledger = Outbox(ids, lambda rows: None), RequestLedger(replica.database, database_clock)
         storing = StoringAccount(
-            ids=ids, outbox=outbox, vault=replica.vault, providers=providers, on_connected=lambda: None
+            database=replica.database,
+            ids=ids,
+            outbox=outbox,
+            vault=replica.vault,
+            providers=providers,
+            on_connected=lambda: None,
         )
         parts = {"database": replica.database, "ledger": ledger, "vault": replica.vault, "storing": storing}
         yield Networked(

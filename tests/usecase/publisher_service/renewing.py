@@ -161,7 +161,12 @@ async def renewing(url: str, sandbox: Sandbox, *, process: str = "one") -> Async
         providers, outbox, ids = Providers([adapter], system), Outbox(Uuid7Source(), lambda rows: None), Uuid7Source()
         opened: list[None] = []
         storing = StoringAccount(
-            ids=ids, outbox=outbox, vault=replica.vault, providers=providers, on_connected=lambda: None
+            database=replica.database,
+            ids=ids,
+            outbox=outbox,
+            vault=replica.vault,
+            providers=providers,
+            on_connected=lambda: None,
         )
         yield Renewing(
             replica=replica,

@@ -190,7 +190,9 @@ class Replica:
             ledger=ledger, outbox=outbox, save_drafts=self.save_drafts, wake_sweep=_nothing, limits=limits
         )
         self.take_slots = TakeSlots(outbox)
-        storing = StoringAccount(ids=ids, outbox=outbox, vault=vault, providers=providers, on_connected=_nothing)
+        storing = StoringAccount(
+            database=database, ids=ids, outbox=outbox, vault=vault, providers=providers, on_connected=_nothing
+        )
         self.connect_account = ConnectAccount(database=database, ledger=ledger, storing=storing)
 
     async def claim(self, commands: Sequence[Command]) -> list[Claim]:

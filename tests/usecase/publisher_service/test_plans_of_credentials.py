@@ -1,13 +1,20 @@
 """Taking credentials that are due, recording what came of it, and connecting accounts read a few rows beside 20,000."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from sqlalchemy import text
 
-from publisher_service.adapters.postgres.accounts import get_account, is_connected_with, list_accounts
+from publisher_service.adapters.postgres.accounts import (
+    connected_elsewhere,
+    get_account,
+    is_connected_with,
+    is_known_to_another,
+    list_accounts,
+)
 from publisher_service.adapters.postgres.connect_sessions import delete_sessions, drop_sessions
 from publisher_service.adapters.postgres.credentials import (
     count_expiring,
@@ -17,7 +24,8 @@ from publisher_service.adapters.postgres.credentials import (
     take_due,
     was_asked_before,
 )
-from publisher_service.domain.account import AccountFilter
+from publisher_service.domain.account import AccountFilter, Connection
+from publisher_service.domain.credentials import Credentials
 from servicekit.pg.database import Database
 from testkit.databases import Databases
 from testkit.plans import Explaining
@@ -120,6 +128,28 @@ async def test_accounts_are_read_with_what_is_known_of_their_credentials(explain
     found = await list_accounts(connection, AccountFilter(organization_id="org-7"), after="", limit=5)
     assert len(found) == 5
     explaining.check(5)
+
+
+async def test_whether_an_account_is_connected_already_is_found_by_its_name(explaining: Explaining) -> None:
+    connection: Any = explaining
+    account = await get_account(explaining._connection, "org-7", "a7")
+    assert account is not None
+    assert await connected_elsewhere(connection, replace(account, id="a8")) == "a7"
+    assert not await is_known_to_another(connection, _connection("org-7", "e7"))
+    assert await is_known_to_another(connection, _connection("org-8", "e7"))
+    explaining.check(1)
+
+
+def _connection(organization_id: str, external_account_id: str) -> Connection:
+    return Connection(
+        organization_id=organization_id,
+        account_id="",
+        provider="sandbox",
+        external_account_id=external_account_id,
+        display_name="",
+        channels=(),
+        credentials=Credentials(access_token=""),
+    )
 
 
 async def test_the_last_look_before_a_request_reads_one_account(explaining: Explaining) -> None:

@@ -28,6 +28,7 @@ class Visiting:
         replica = self.office.replica
         ledger = RequestLedger(replica.database, replica.clock)
         storing = StoringAccount(
+            database=replica.database,
             ids=Uuid7Source(),
             outbox=Outbox(Uuid7Source(), lambda rows: None),
             vault=replica.vault,

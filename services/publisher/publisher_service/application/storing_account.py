@@ -10,6 +10,7 @@ from datetime import datetime
 from publisher_service.adapters.postgres.accounts import (
     connected_elsewhere,
     insert_account,
+    is_known_to_another,
     lock_account,
     lock_external,
     save_account,
@@ -26,7 +27,7 @@ from publisher_service.domain.refresh import CredentialsState, connected
 from publisher_service.wire.accounts import account_connected
 from servicekit.faults import InvalidField, Refused, Unavailable
 from servicekit.ids import IdSource
-from servicekit.pg.database import Transaction
+from servicekit.pg.database import Database, Transaction
 from servicekit.pg.outbox import Outbox
 
 
@@ -34,12 +35,14 @@ class StoringAccount:
     def __init__(
         self,
         *,
+        database: Database,
         ids: IdSource,
         outbox: Outbox,
         vault: Vault,
         providers: Providers,
         on_connected: Callable[[], None],
     ) -> None:
+        self._database = database
         self._ids = ids
         self._outbox = outbox
         self._vault = vault
@@ -65,20 +68,32 @@ class StoringAccount:
     async def accepted(self, provider: Provider, wanted: Connection, known: SocialAccount | None) -> Connection:
         """Returns the connection with the settings as they are stored, once the provider has accepted it."""
         given = wanted.settings or (known.settings if known is not None else {})
+        ready, refusal = wanted, None
         try:
             ready = replace(wanted, settings=provider.check_settings(given))
             await provider.verify(ready.organization_id, ready.external_account_id, ready.credentials, ready.settings)
-        except CredentialsRefused as refusal:
-            raise Refused("CREDENTIALS_REFUSED", f"{provider.name} refused the credentials: {refusal}") from None
+        except CredentialsRefused as refused:
+            refusal = str(refused)
         except ProviderDown as away:
             raise Unavailable("PROVIDER_UNAVAILABLE", f"{provider.name} does not answer: {away}") from None
+        if not provider.proves_owners:
+            # No matter what the provider says: of an account of another organization no answer may tell that it exists.
+            async with self._database.read() as connection:
+                is_foreign = await is_known_to_another(connection, wanted)
+            refusal = provider.unknown_account if is_foreign else refusal
+        if refusal is not None:
+            raise _refused(provider, refusal)
         return ready
 
     async def store(self, tx: Transaction, now: datetime, wanted: Connection, provider: Provider) -> SocialAccount:
+        # Where nothing proves whose an account is, of the calls of all organizations the first one gets it.
+        locked_for = wanted.organization_id if provider.proves_owners else ""
+        await lock_external(tx.connection, locked_for, wanted.provider, wanted.external_account_id)
+        if not provider.proves_owners and await is_known_to_another(tx.connection, wanted):
+            raise _refused(provider, provider.unknown_account)
         if wanted.lifetime.expire_time is not None and wanted.lifetime.expire_time <= now:
             raise InvalidField("credentials.expire_time", "has passed")
         account_id = wanted.account_id or self._ids.new()
-        await lock_external(tx.connection, wanted.organization_id, wanted.provider, wanted.external_account_id)
         # Before the account, as in a settlement: in the other order the two would deadlock.
         gate = (wanted.organization_id, account_id)
         await add_gates(tx.connection, [gate])
@@ -147,6 +162,10 @@ def _fresh(
         settings=wanted.settings,
         credentials=life,
     )
+
+
+def _refused(provider: Provider, why: str) -> Refused:
+    return Refused("CREDENTIALS_REFUSED", f"{provider.name} refused the credentials: {why}")
 
 
 async def _require_free(tx: Transaction, account: SocialAccount) -> None:

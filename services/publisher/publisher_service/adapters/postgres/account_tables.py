@@ -46,6 +46,7 @@ Index(
     social_account.c.provider,
     social_account.c.external_account_id,
 )
+Index("social_account_anywhere", social_account.c.provider, social_account.c.external_account_id)
 
 account_gate = Table(
     "account_gate",

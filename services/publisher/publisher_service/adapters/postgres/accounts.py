@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from publisher_service.adapters.postgres.account_caps import CAPS, caps_from, caps_of
 from publisher_service.adapters.postgres.credentials import CREDENTIALS, credentials_from, lock_credential
 from publisher_service.adapters.postgres.keys import Key, key_arrays
-from publisher_service.domain.account import AccountFilter, SocialAccount
+from publisher_service.domain.account import AccountFilter, Connection, SocialAccount
 from servicekit.pg.session import Session, Statement
 
 _COLUMNS = (
@@ -111,6 +111,14 @@ _CONNECTED_AS = text("""
         and id <> :id and state = 'CONNECTED'
     order by id limit 1
 """)
+# Accounts that were disconnected count: posts of theirs may be out, and their owner may connect them again.
+_KNOWN_TO_ANOTHER = text("""
+    select exists (
+        select from social_account
+        where provider = :provider and external_account_id = :external_account_id
+            and organization_id <> :organization_id
+    )
+""")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,8 +205,22 @@ async def connected_elsewhere(connection: AsyncConnection, account: SocialAccoun
     return found
 
 
+async def is_known_to_another(connection: AsyncConnection, wanted: Connection) -> bool:
+    """Returns whether another organization has the same account of the provider, or had it."""
+    names = {
+        "organization_id": wanted.organization_id,
+        "provider": wanted.provider,
+        "external_account_id": wanted.external_account_id,
+    }
+    found: bool = (await connection.execute(_KNOWN_TO_ANOTHER, names)).scalar_one()
+    return found
+
+
 async def lock_external(connection: AsyncConnection, organization_id: str, provider: str, name: str) -> None:
-    """Has other calls wait that would connect the same account of the provider; before any other lock."""
+    """Has other calls wait that would connect the same account of the provider; before any other lock.
+
+    Without an `organization_id` the calls of all organizations wait.
+    """
     await connection.execute(_LOCK_EXTERNAL, {"name": f"{organization_id}|{provider}|{name}"})
 
 

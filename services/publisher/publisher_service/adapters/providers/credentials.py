@@ -1,6 +1,8 @@
 """The contracts of providers whose tokens end, that grant access to visitors, or whose accounts have settings.
 
 An adapter has what it supports as attributes: `token_source`, `oauth`, `check_settings`. Only `Provider` calls them.
+One that reaches the accounts of all organizations with one key, so that nothing proves whose an account is, has
+`unknown_account`: what it says of an account that it does not know, or that is another organization's.
 """
 
 import re

@@ -103,6 +103,7 @@ class Provider:
         self._token_source: TokenSource | None = getattr(adapter, "token_source", None)
         self._oauth: OAuth | None = getattr(adapter, "oauth", None)
         self._check_settings: SettingsCheck | None = getattr(adapter, "check_settings", None)
+        self.unknown_account: str = getattr(adapter, "unknown_account", "")
         for operation in ("verify", "send", "look", "prepare", "refresh", "exchange", "authorize", "settings"):
             _failures.add(0, {"provider": self.name, "operation": operation})
 
@@ -196,6 +197,11 @@ class Provider:
     @property
     def scopes(self) -> tuple[str, ...]:
         return () if self._oauth is None else self._oauth.scopes
+
+    @property
+    def proves_owners(self) -> bool:
+        """Returns whether credentials prove whose an account is; if not, it is that of the first to connect it."""
+        return not self.unknown_account
 
     def can_refresh(self, credentials: Credentials) -> bool:
         return self._token_source is not None and self._token_source.can_refresh(credentials)

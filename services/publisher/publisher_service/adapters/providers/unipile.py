@@ -52,6 +52,7 @@ class UnipileAdapter:
     rules: Final = UNIPILE_RULES
     # Only what is listed is proven: without that, a person is asked.
     proof: Final = Proof.LOOKUP
+    unknown_account: Final = "Unipile has no such account for this organization"
 
     def __init__(self, origin: HttpOrigin, limits: Limits, *, api_key: Secret, media: MediaSource) -> None:
         # It waits for LinkedIn, or for a mail server.
@@ -75,12 +76,9 @@ class UnipileAdapter:
             raise ProviderDown(answer.message)
         if answer.status != 200:
             error = self._error(answer)
-            is_refusal = error.kind in {
-                ErrorClass.AUTH_REVOKED,
-                ErrorClass.AUTH_USER_ACTION,
-                ErrorClass.PERMANENT,
-                ErrorClass.TARGET_GONE,
-            }
+            if error.kind in {ErrorClass.TARGET_GONE, ErrorClass.PERMANENT}:
+                raise CredentialsRefused(self.unknown_account)
+            is_refusal = error.kind in {ErrorClass.AUTH_REVOKED, ErrorClass.AUTH_USER_ACTION}
             raise (CredentialsRefused if is_refusal else ProviderDown)(error.message)
         body = object_of(answer.body)
         if body.get("object") != "Account" or body.get("id") != external_account_id:
