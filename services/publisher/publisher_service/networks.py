@@ -63,10 +63,11 @@ class Networks:
         settings, limits = self._settings, self._settings.network_limits
         facebook = self._origin(settings.facebook_url, limits.senders * 2)
         instagram = self._origin(settings.instagram_url, limits.senders * 2)
-        version, scopes = settings.graph_version, settings.facebook_more_scopes
-        app = _application(settings.facebook_app_id, settings.facebook_app_secret, scopes)
+        version, scopes = settings.graph_version, settings.instagram_more_scopes
+        app = _application(settings.facebook_app_id, settings.facebook_app_secret, settings.facebook_more_scopes)
         sign_in = InstagramSignIn(
-            app=_application(settings.instagram_app_id, settings.instagram_app_secret, scopes) or app,
+            app=_application(settings.instagram_app_id, settings.instagram_app_secret, scopes)
+            or _application(settings.facebook_app_id, settings.facebook_app_secret, scopes),
             codes=self._origin(settings.instagram_codes_url, _FEW),
             dialog_url=settings.instagram_dialog_url,
         )

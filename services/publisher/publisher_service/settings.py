@@ -53,10 +53,11 @@ class Settings(StreamSettings):
     linkedin_version: str = "202610"  # version of LinkedIn's API, YYYYMM; each is served for about a year
     facebook_app_id: str = ""  # our application at Meta: its tokens are refreshed, and people may visit it to connect
     facebook_app_secret: Secret = _NO_KEY  # its secret
-    facebook_more_scopes: str = ""  # permissions that people are asked for besides, with spaces between
+    facebook_more_scopes: str = ""  # permissions that people are asked for besides at Facebook, with spaces between
     facebook_dialog_url: HttpUrl = "https://www.facebook.com"  # where people visit Facebook
     instagram_app_id: str = ""  # our application at Instagram itself; none: that at Meta serves its accounts, too
     instagram_app_secret: Secret = _NO_KEY  # its secret
+    instagram_more_scopes: str = ""  # likewise for Instagram accounts, by whichever login
     instagram_codes_url: HttpUrl = "https://api.instagram.com"  # where codes of Instagram's own login are exchanged
     instagram_dialog_url: str = ""  # where people visit Instagram; default: that of the login in use
     linkedin_app_id: str = ""  # our application at LinkedIn for members

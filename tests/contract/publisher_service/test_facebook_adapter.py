@@ -13,7 +13,7 @@ from devstack.networks.faults import Fault, Rule
 from publisher_service.adapters.providers.adapter import CredentialsRefused, ProviderDown
 from publisher_service.adapters.providers.facebook import FacebookAdapter
 from publisher_service.domain.credentials import Credentials
-from publisher_service.domain.outcome import Accepted, Level, NotSent, RateLimited, Rejected
+from publisher_service.domain.outcome import Accepted, AuthRefused, Level, NotSent, RateLimited, Rejected
 from publisher_service.domain.preparation import CredentialsInvalid, Delayed, Processing, Ready, Unfit, Void
 from tests.contract.publisher_service.media_folder import MediaFolder
 from tests.contract.publisher_service.scene import prepared
@@ -188,6 +188,22 @@ async def test_a_comment_is_put_below_the_post(opened: Opened) -> None:
     assert isinstance(seen, Accepted)
     assert network.effects_of(follows=post.external_id, text="first!", id=seen.external_id)
     assert isinstance(await adapter.send(replace(comment, follows="1_2")), Rejected), "there is no such post"
+
+
+@pytest.mark.parametrize("code", [3, 10, 200])
+async def test_a_comment_that_is_not_allowed_disconnects_nobody(opened: Opened, code: int) -> None:
+    network, adapter = opened
+    body = {"error": {"code": code, "message": "Requires pages_manage_engagement permission"}}
+    network.faults.add(Rule(fault=Fault.ANSWER, operation="comment", status=403, body=body))
+    seen = await adapter.send(replace(PAGE, follows="100200_1"))
+    assert isinstance(seen, Rejected)
+    assert seen.reason == "COMMENTS_NOT_ALLOWED"
+
+
+async def test_a_token_that_is_over_is_called_so_by_a_comment_too(opened: Opened) -> None:
+    _, adapter = opened
+    comment = replace(PAGE, follows="100200_1", access_token="stolen-token")
+    assert isinstance(await adapter.send(comment), AuthRefused)
 
 
 async def test_credentials_are_refused_only_by_meta_itself(opened: Opened) -> None:

@@ -147,6 +147,14 @@ async def test_a_comment_is_found_among_those_of_its_post(opened: Opened, post: 
     assert network.effects_of(id=seen.external_id, text="first!")
 
 
+async def test_comments_that_may_not_be_read_prove_nothing(opened: Opened, post: Post) -> None:
+    network, adapter = opened
+    denied = Rule(fault=Fault.ANSWER, status=403, body={"error": {"code": 10, "message": "no"}}, count=0)
+    network.faults.add(replace(denied, operation="comments"), replace(denied, operation="published_posts"))
+    assert isinstance(await adapter.look(replace(post, follows="100200_1")), NoProof)
+    assert isinstance(await adapter.look(post), AuthRefused)
+
+
 async def test_a_comment_on_a_video_is_found_too(opened: Opened, post: Post, tmp_path: Path) -> None:
     _, adapter = opened
     sent = await adapter.send(await prepared(adapter, replace(post, media=(MediaFolder(tmp_path).add("a.mp4"),))))

@@ -253,3 +253,17 @@ async def test_a_comment_below_a_container_is_refused(opened: Opened, ready: Pos
     assert isinstance(await adapter.send(comment), Rejected)
     network.faults.add(Rule(fault=Fault.RATE_LIMIT, operation="comment", seconds=60))
     assert isinstance(await adapter.send(comment), RateLimited)
+
+
+@pytest.mark.parametrize("operation", ["comment", "comments"])
+async def test_a_comment_that_is_not_allowed_disconnects_nobody(opened: Opened, ready: Post, operation: str) -> None:
+    network, adapter = opened
+    body = {"error": {"code": 10, "message": "Application does not have permission for this action"}}
+    network.faults.add(Rule(fault=Fault.ANSWER, operation=operation, status=400, body=body))
+    comment = replace(ready, text="first!", follows="17000000000000001", media=(), handle="text")
+    if operation == "comments":
+        assert isinstance(await adapter.look(comment), NoProof)
+        return
+    seen = await adapter.send(comment)
+    assert isinstance(seen, Rejected)
+    assert seen.reason == "COMMENTS_NOT_ALLOWED"

@@ -20,7 +20,7 @@ from publisher_service.adapters.providers.answers import list_in, object_in, obj
 from publisher_service.adapters.providers.credentials import OAuth, TokenSource
 from publisher_service.adapters.providers.http_origin import Answer, HttpOrigin
 from publisher_service.adapters.providers.media_source import MediaFile, MediaSource, without_media
-from publisher_service.adapters.providers.meta_errors import UNREADABLE, meta_error, usage_quotas
+from publisher_service.adapters.providers.meta_errors import UNREADABLE, meta_error, of_comment, usage_quotas
 from publisher_service.adapters.providers.meta_graph import (
     VERSION,
     Graph,
@@ -122,7 +122,7 @@ class FacebookAdapter:
         else:
             path, fields = f"{segment(post.external_account_id)}/feed", _feed(post, _photos(state))
         answer = await self._graph.post(path, token, fields)
-        return _outcome(answer) if isinstance(answer, Answer) else answer
+        return _outcome(answer, is_comment=bool(post.follows)) if isinstance(answer, Answer) else answer
 
     async def look(self, post: Post) -> Finding:
         try:
@@ -148,7 +148,7 @@ class FacebookAdapter:
         query |= {"fields": fields, "since": _unix(post.since - SKEW)}
         entries = await self._graph.listed(path, post.access_token, query, most_pages=_MOST_PAGES)
         if isinstance(entries, ProviderError):
-            return proves_nothing(entries)
+            return proves_nothing(of_comment(entries) if post.follows else entries)
         account = post.external_account_id if post.follows else ""
         seen = sightings(entries, text="message", time="created_time", url="permalink_url", account=account)
         if seen is None:
@@ -226,13 +226,13 @@ def _feed(post: Post, photos: Sequence[str]) -> dict[str, str]:
     return fields | ({"link": post.link} if post.link else {})
 
 
-def _outcome(answer: Answer) -> Outcome:
+def _outcome(answer: Answer, *, is_comment: bool) -> Outcome:
     """Returns what the answer to a post or comment means."""
     identifier = made(answer)
     if isinstance(identifier, str):
         url = f"https://www.facebook.com/{segment(identifier)}"
         return Accepted(external_id=identifier, external_url=url, quotas=usage_quotas(answer))
-    return _refused(identifier, answer)
+    return _refused(of_comment(identifier) if is_comment else identifier, answer)
 
 
 def _published(answer: Answer | NotSent | Ambiguous, video: str) -> Outcome:

@@ -18,7 +18,7 @@ from publisher_service.adapters.providers.http_origin import Answer, HttpOrigin
 from publisher_service.adapters.providers.instagram_containers import STORY, Containers, container_of
 from publisher_service.adapters.providers.instagram_sign_in import InstagramSignIn
 from publisher_service.adapters.providers.media_source import MediaSource
-from publisher_service.adapters.providers.meta_errors import RATES, TOKENS, usage_quotas
+from publisher_service.adapters.providers.meta_errors import RATES, TOKENS, of_comment, usage_quotas
 from publisher_service.adapters.providers.meta_graph import VERSION, Graph, made, proves_nothing, segment
 from publisher_service.adapters.providers.meta_posts import SKEW, recognized, sightings
 from publisher_service.adapters.providers.meta_rules import INSTAGRAM_RULES
@@ -195,7 +195,7 @@ class InstagramAdapter:
         if comment.kind is ErrorClass.CHECK_THEN_FAIL:
             # Untrue of reads alone: there is no such post.
             return Rejected(reason=comment.reason, message=comment.message)
-        return _refused(comment, answer)
+        return _refused(of_comment(comment), answer)
 
     async def _look_at_comments(self, post: Post) -> Finding:
         if not post.text or post.since is None:
@@ -204,7 +204,7 @@ class InstagramAdapter:
         path = f"{segment(post.follows)}/comments"
         entries = await self._graph.listed(path, post.access_token, query, most_pages=10)
         if isinstance(entries, ProviderError):
-            return proves_nothing(entries)
+            return proves_nothing(of_comment(entries))
         seen = sightings(entries, text="text", time="timestamp", url="permalink")
         if seen is None:
             return NoProof(message="the list of comments cannot be read")

@@ -6,6 +6,7 @@ The status of an answer varies, so the codes decide.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
@@ -139,6 +140,13 @@ def meta_error(answer: Answer) -> ProviderError:
 def is_token_over(error: ProviderError) -> bool:
     """Returns whether a token is of no use until its owner does something: code 190 or 102, with any subcode."""
     return error.kind in TOKENS or error.kind is ErrorClass.AUTH_USER_ACTION
+
+
+def of_comment(error: ProviderError) -> ProviderError:
+    """Returns what an error means for a comment: a token that may post may still not be allowed to comment."""
+    if error.kind is ErrorClass.AUTH_SCOPE:
+        return replace(error, kind=ErrorClass.PERMANENT, reason="COMMENTS_NOT_ALLOWED")
+    return error
 
 
 def class_of_subcode(subcode: int) -> ErrorClass | None:
