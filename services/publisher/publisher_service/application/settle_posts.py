@@ -5,12 +5,13 @@ import logging
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
 from opentelemetry import metrics
 
-from publisher_service.adapters.postgres.attempts import close_attempts
+from publisher_service.adapters.postgres.attempts import close_attempts, is_of_another
 from publisher_service.adapters.postgres.effects import settle_effects
 from publisher_service.adapters.postgres.freeing import put_back
 from publisher_service.adapters.postgres.jobs import lock_jobs, save_jobs
@@ -23,7 +24,7 @@ from publisher_service.application.late_evidence import LateEvidence, Proof
 from publisher_service.application.post_log import write_outcomes
 from publisher_service.application.send_post import Sent
 from publisher_service.domain.activity import outcome_of
-from publisher_service.domain.outcome import OUTCOME_LABELS, Accepted, Ambiguous, NotBegun, NotSent, label
+from publisher_service.domain.outcome import OUTCOME_LABELS, Accepted, Ambiguous, NotBegun, NotSent, Rejected, label
 from publisher_service.domain.policy import Policy
 from publisher_service.domain.post_job import JobState, PostJob
 from publisher_service.domain.settlement import (
@@ -86,12 +87,25 @@ class SettlePosts:
 
     async def __call__(self, batch: Sequence[Sent]) -> list[PostJob]:
         """Returns the jobs as they are now, one per request."""
+        if any(map(_is_by_text, batch)):
+            batch = [await self._own(sent) for sent in batch]
         ordered = sorted(batch, key=lambda sent: (sent.claimed.job.organization_id, sent.claimed.job.id))
         settled = {id(sent): self._settled(sent) for sent in ordered}
         await self._record_all(ordered, settled)
         for (provider, outcome), count in Counter(map(_kind, batch)).items():
             _outcomes.add(count, {"provider": provider, "outcome": outcome})
         return [settled[id(sent)].job for sent in batch]
+
+    async def _own(self, sent: Sent) -> Sent:
+        """Returns the request; what it named by the text alone is no proof if it may be another job's post."""
+        if not isinstance(sent.outcome, Accepted) or not sent.outcome.is_by_text:
+            return sent
+        job, name = sent.claimed.job, sent.outcome.external_id
+        async with self._database.statement() as connection:
+            if not await is_of_another(connection, job, job.fence, name):
+                return sent
+        message = f"the provider names {name}, which may be another post of the account with the same text"
+        return replace(sent, outcome=Rejected(reason="POST_OF_ANOTHER", message=message))
 
     def _settled(self, sent: Sent) -> Settlement:
         policy = self._policies(sent.claimed.provider)
@@ -232,6 +246,10 @@ def _is_unsent(sent: Sent, job: PostJob) -> bool:
     """Returns whether the job is UNKNOWN because of this very attempt, which has sent nothing after all."""
     is_last = job.state is JobState.UNKNOWN and job.fence == sent.claimed.job.fence
     return is_last and isinstance(sent.outcome, NotBegun | NotSent)
+
+
+def _is_by_text(sent: Sent) -> bool:
+    return isinstance(sent.outcome, Accepted) and sent.outcome.is_by_text
 
 
 def _kind(sent: Sent) -> tuple[str, str]:

@@ -38,6 +38,8 @@ class Accepted:
     external_url: str
     publish_time: datetime | None = None
     quotas: Sequence[Quota] = ()
+    # The provider has named a post with this text, which may be that of another job.
+    is_by_text: bool = False
 
 
 @record(frozen=True, slots=True, kw_only=True)

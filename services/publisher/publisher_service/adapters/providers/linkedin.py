@@ -165,7 +165,7 @@ def _recognized(post: Post, answer: Answer, error: ProviderError) -> Outcome:
     if not may_be_made_since(first, post.since):
         # This text is older than the run, so the first request was refused as well.
         return repeated(answer, error)
-    return Accepted(external_id=first, external_url=url_of(first))
+    return Accepted(external_id=first, external_url=url_of(first), is_by_text=True)
 
 
 def _member(external_account_id: str) -> str:

@@ -166,7 +166,7 @@ class LinkedInPageAdapter:
         seen = post_of(post, page)(object_of(answer.body))
         if seen is None or seen.hit is None:
             return None
-        return Accepted(external_id=seen.hit.external_id, external_url=seen.hit.external_url)
+        return Accepted(external_id=seen.hit.external_id, external_url=seen.hit.external_url, is_by_text=True)
 
 
 def _page_of(answer: Answer | Unanswered) -> dict[str, Any] | AuthRefused | NoProof:
