@@ -134,13 +134,41 @@ async def test_an_unpublished_container_leaves_the_error_as_it_is(
     assert await adapter.look(ready) == Absent()
 
 
-@pytest.mark.parametrize("code", [190, 4, 17, 80002])
-async def test_what_is_refused_at_the_door_is_not_asked_about(opened: Opened, ready: Post, code: int) -> None:
+async def test_a_token_that_is_over_is_not_asked_for_the_container(opened: Opened, ready: Post) -> None:
+    network, adapter = opened
+    network.faults.add(refusal(190))
+    before = len(network.calls)
+    assert isinstance(await adapter.send(ready), AuthRefused)
+    assert len(network.calls) == before + 1
+
+
+@pytest.mark.parametrize("code", [4, 17, 80002])
+async def test_a_limit_whose_post_is_live_is_a_success(opened: Opened, ready: Post, code: int) -> None:
+    network, adapter = opened
+    network.faults.add(refusal(code, effect=True))
+    seen = await adapter.send(ready)
+    assert isinstance(seen, Accepted)
+    assert [each["id"] for each in network.effects] == [seen.external_id]
+
+
+@pytest.mark.parametrize(("code", "level"), [(4, Level.APPLICATION), (17, Level.ACCOUNT), (80002, Level.ACCOUNT)])
+async def test_a_limit_is_one_if_the_container_is_not_published(
+    opened: Opened, ready: Post, code: int, level: Level
+) -> None:
     network, adapter = opened
     network.faults.add(refusal(code))
-    before = len(network.calls)
-    assert isinstance(await adapter.send(ready), AuthRefused | RateLimited)
-    assert len(network.calls) == before + 1
+    seen = await adapter.send(ready)
+    assert isinstance(seen, RateLimited)
+    assert seen.level is level
+
+
+async def test_a_limit_that_keeps_the_container_from_being_read_is_ambiguous(opened: Opened, ready: Post) -> None:
+    network, adapter = opened
+    limit = refusal(4)
+    network.faults.add(limit, replace(limit, operation="status", count=0))
+    seen = await adapter.send(ready)
+    assert isinstance(seen, Ambiguous)
+    assert seen.quotas == (Quota(level=Level.APPLICATION, remaining=0, reset_after=timedelta(hours=1)),), "others wait"
 
 
 async def test_a_published_container_whose_post_is_not_certain_is_not_guessed(opened: Opened, ready: Post) -> None:

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from publisher_service.domain.outcome import Accepted, Level, Outcome, Quota, RateLimited
+from publisher_service.domain.outcome import Accepted, Ambiguous, Level, Outcome, Quota, RateLimited
 from publisher_service.domain.post_job import JobState, Reason
 from publisher_service.domain.settlement import Settlement, settle_within_budget
 from tests.unit.publisher_service.post_jobs import NOW, POLICY, sending
@@ -34,6 +34,11 @@ def left(level: Level, remaining: int = 0, after: timedelta = MINUTE) -> Quota:
 def test_a_quota_that_is_used_up_closes_its_own_level(level: Level) -> None:
     assert ends(settled(Accepted(external_id="x", external_url="", quotas=[left(level)]))) == {level: MINUTE}
     assert ends(settled(Accepted(external_id="x", external_url="", quotas=[left(level, remaining=1)]))) == {}
+
+
+def test_a_quota_counts_even_if_nobody_knows_the_outcome() -> None:
+    unknown = settled(Ambiguous(reason="META_4", message="", quotas=[left(Level.APPLICATION)]))
+    assert (unknown.job.state, ends(unknown)) == (JobState.UNKNOWN, {Level.APPLICATION: MINUTE})
 
 
 def test_each_of_several_quotas_counts() -> None:

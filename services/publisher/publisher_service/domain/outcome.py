@@ -94,6 +94,7 @@ class Ambiguous:
 
     reason: str
     message: str
+    quotas: Sequence[Quota] = ()
 
 
 Outcome = Accepted | Rejected | AuthRefused | NotSent | NotBegun | RateLimited | Ambiguous

@@ -123,7 +123,8 @@ def settle_within_budget(
             return replace(settled, failures=failures + 1)
         case NotBegun() | Ambiguous():
             # No answer, as far as that is known.
-            return replace(settle(job, outcome, policy=policy, now=now, draw=draw), failures=failures)
+            settled = replace(settle(job, outcome, policy=policy, now=now, draw=draw), failures=failures)
+            return _with_quotas(settled, outcome, now)
         case _:
             return _with_quotas(settle(job, outcome, policy=policy, now=now, draw=draw), outcome, now)
 
@@ -133,7 +134,7 @@ def _with_quotas(settled: Settlement, outcome: Outcome, now: datetime) -> Settle
     if isinstance(outcome, RateLimited) and outcome.level is Level.CHANNEL:
         # Posts to other channels may go.
         settled = replace(settled, pause_until=None)
-    quotas = outcome.quotas if isinstance(outcome, Accepted | RateLimited) else ()
+    quotas = outcome.quotas if isinstance(outcome, Accepted | RateLimited | Ambiguous) else ()
     for quota in quotas:
         if quota.remaining == 0 and quota.level is Level.ACCOUNT:
             settled = replace(settled, pause_until=max(settled.pause_until or now, now + quota.reset_after))

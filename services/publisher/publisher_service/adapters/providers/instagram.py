@@ -18,7 +18,7 @@ from publisher_service.adapters.providers.http_origin import Answer, HttpOrigin
 from publisher_service.adapters.providers.instagram_containers import STORY, Containers, container_of
 from publisher_service.adapters.providers.instagram_sign_in import InstagramSignIn
 from publisher_service.adapters.providers.media_source import MediaSource
-from publisher_service.adapters.providers.meta_errors import RATES, TOKENS, of_comment, usage_quotas
+from publisher_service.adapters.providers.meta_errors import TOKENS, of_comment, usage_quotas
 from publisher_service.adapters.providers.meta_graph import VERSION, Graph, made, proves_nothing, segment
 from publisher_service.adapters.providers.meta_posts import SKEW, recognized, sightings
 from publisher_service.adapters.providers.meta_rules import INSTAGRAM_RULES
@@ -104,14 +104,14 @@ class InstagramAdapter:
         if isinstance(media, str):
             url = await self._permalink(media, post.access_token, ends)
             return Accepted(external_id=media, external_url=url, quotas=(*usage_quotas(answer), *_quota(state.left)))
-        if media.kind in TOKENS | RATES:
+        if media.kind in TOKENS:
             # It was refused at the door, and so would be the question for the container.
             return _refused(media, answer)
         try:
             async with asyncio.timeout_at(ends):
                 return await self._as_the_container_says(post, state.container, media, answer, since)
         except TimeoutError:
-            return Ambiguous(reason=media.reason, message=media.message)
+            return _unknown(media, answer)
 
     async def look(self, post: Post) -> Finding:
         try:
@@ -142,7 +142,7 @@ class InstagramAdapter:
             case "FINISHED":
                 return _refused(error, answer)
             case _:
-                return Ambiguous(reason=error.reason, message=error.message)
+                return _unknown(error, answer)
 
     async def _look_at_container(self, post: Post) -> Finding:
         container = container_of(post.handle).container
@@ -218,6 +218,15 @@ def _refused(error: ProviderError, answer: Answer) -> Outcome:
     # Posts and stories count together.
     level = Level.ACCOUNT if outcome.level is Level.CHANNEL else outcome.level
     return replace(outcome, level=level, quotas=usage_quotas(answer))
+
+
+def _unknown(error: ProviderError, answer: Answer) -> Ambiguous:
+    """Returns the outcome while the container cannot be read; a limit that the error speaks of holds all the same."""
+    refused = _refused(error, answer)
+    if not isinstance(refused, RateLimited):
+        return Ambiguous(reason=error.reason, message=error.message)
+    limit = Quota(level=refused.level, remaining=0, reset_after=refused.retry_after)
+    return Ambiguous(reason=error.reason, message=error.message, quotas=(limit, *refused.quotas))
 
 
 def _quota(left: int | None) -> tuple[Quota, ...]:

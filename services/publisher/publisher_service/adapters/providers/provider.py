@@ -311,7 +311,7 @@ async def _in_time(limit: TimeLimit, call: Coroutine[Any, Any, T]) -> T:
 def _sound_outcome(outcome: object, token: str) -> Outcome:
     if not isinstance(outcome, OUTCOMES) or type(outcome) not in OUTCOMES:
         raise _Nonsense(f"not an outcome: {type(outcome).__name__}")
-    if isinstance(outcome, Accepted | RateLimited) and outcome.quotas:
+    if isinstance(outcome, Accepted | RateLimited | Ambiguous) and outcome.quotas:
         outcome = replace(outcome, quotas=tuple(map(_bounded, outcome.quotas)))
     if isinstance(outcome, Accepted):
         return _named(outcome, token)
