@@ -84,7 +84,8 @@ async def test_a_refusal_of_a_post_that_is_live_is_a_success(opened: Opened, rea
     network.faults.add(refusal(4, 2207051, effect=True))
     seen = await adapter.send(ready)
     assert isinstance(seen, Accepted)
-    assert [each["id"] for each in network.effects] == [seen.external_id]
+    assert [(each["id"], each["container"]) for each in network.effects] == [(seen.external_id, seen.own_id)]
+    assert seen.is_by_text
 
 
 async def test_the_same_refusal_holds_the_account_back_if_nothing_is_live(opened: Opened, ready: Post) -> None:
@@ -187,7 +188,8 @@ async def test_the_newest_post_is_never_taken_for_it(opened: Opened, ready: Post
     network.write(ID, "something else, and newer")
     seen = await adapter.look(ready)
     assert isinstance(seen, Found)
-    assert [seen.external_id] == [each["id"] for each in network.effects]
+    assert [(seen.external_id, seen.own_id)] == [(each["id"], each["container"]) for each in network.effects]
+    assert seen.is_by_text, "another post of the account may have the text"
 
 
 async def test_a_story_is_known_by_its_container(opened: Opened, story: Post) -> None:

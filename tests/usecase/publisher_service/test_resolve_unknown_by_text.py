@@ -18,6 +18,8 @@ class ShowsOnePost(TrustingAdapter):
         self.proof = proof
 
     async def look(self, post: Post) -> Finding:
+        if self.proof is Proof.CHECKABLE:
+            return Found(external_id="sp-1", external_url="https://sp/1", is_by_text=True, own_id="container")
         return Found(external_id="sp-1", external_url="")
 
 
@@ -72,3 +74,14 @@ async def test_a_post_that_is_being_sent_may_be_the_one_that_is_found(replica: R
     await look_at_all(replica)
     expected = "UNKNOWN" if replica.by_text else "PUBLISHED"  # type: ignore[attr-defined]
     assert (await replica.states())[expected] == 1
+
+
+async def test_a_post_that_its_container_proves_is_known_by_it_if_in_doubt(database_url: str) -> None:
+    replica = Replica(database_url, adapter=ShowsOnePost(Proof.CHECKABLE))
+    await replica.posts(2, account="page")
+    for draft in ("d0", "d1"):
+        await lose(replica, draft)
+        await look_at_all(replica)
+    named = await replica.rows("select external_id, external_url from post_job where state = 'PUBLISHED' order by id")
+    assert {tuple(row) for row in named} == {("sp-1", "https://sp/1"), ("container", "")}
+    await replica.database.dispose()

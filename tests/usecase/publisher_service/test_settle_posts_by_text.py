@@ -1,13 +1,14 @@
 """A post that an answer names by its text alone is that of the job only if it can be nobody else's."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
 from publisher_service.domain.claim import Claimed, Command
 from publisher_service.domain.outcome import Accepted, Ambiguous
 from testkit.eventually import eventually
-from tests.usecase.publisher_service.replica import Replica, a_command, a_sent, claims_in
+from tests.usecase.publisher_service.replica import DUE, Replica, a_command, a_sent, claims_in
 
 LOST = Ambiguous(reason="CONNECTION_LOST", message="")
 BY_TEXT = Accepted(external_id="sp-1", external_url="https://sp/1", is_by_text=True)
@@ -47,6 +48,15 @@ async def test_the_post_of_another_job_is_left_to_a_person(replica: Replica) -> 
     (refused,) = await replica.rows("select * from post_job where draft_id = 'd1'")
     assert (refused.external_id, refused.error_reason) == ("", "POST_OF_ANOTHER")
     assert "sp-1" in refused.error_message
+
+
+async def test_a_post_that_is_proven_by_its_handle_has_the_name_of_that(replica: Replica) -> None:
+    await first_is_out(replica, "sp-1")
+    proof = replace(BY_TEXT, own_id="container-1", publish_time=DUE)
+    await replica.settle([a_sent(await second_is_repeated(replica), proof)])
+    assert await replica.states() == {"PUBLISHED": 2}
+    (named,) = await replica.rows("select * from post_job where draft_id = 'd1'")
+    assert (named.external_id, named.external_url) == ("container-1", "")
 
 
 async def test_one_post_is_not_given_to_one_of_two_that_are_in_doubt(replica: Replica) -> None:

@@ -197,12 +197,14 @@ class ResolveUnknown:
     async def _recognized(self, tx: Transaction, job: PostJob, looked: _Looked) -> _Looked:
         """Returns the finding; a post that was recognized by its text proves nothing if it may be another one's."""
         provider = self._providers.get(looked.provider)
-        by_text = provider is not None and provider.proof is Proof.LOOKUP
-        if not by_text or looked.attempt is None or not isinstance(looked.finding, Found):
+        found, is_lookup = looked.finding, provider is not None and provider.proof is Proof.LOOKUP
+        if looked.attempt is None or not isinstance(found, Found) or not (is_lookup or found.is_by_text):
             return looked
-        if await is_of_another(tx.connection, job, looked.attempt.fence, looked.finding.external_id):
-            return replace(looked, finding=NoProof(message="another post of the account has the same text"))
-        return looked
+        if not await is_of_another(tx.connection, job, looked.attempt.fence, found.external_id):
+            return looked
+        if found.own_id:
+            return replace(looked, finding=Found(external_id=found.own_id, external_url=""))
+        return replace(looked, finding=NoProof(message="another post of the account has the same text"))
 
 
 def _content(encoded: bytes | None) -> Content | None:

@@ -97,14 +97,17 @@ class SettlePosts:
         return [settled[id(sent)].job for sent in batch]
 
     async def _own(self, sent: Sent) -> Sent:
-        """Returns the request; what it named by the text alone is no proof if it may be another job's post."""
-        if not isinstance(sent.outcome, Accepted) or not sent.outcome.is_by_text:
+        """Returns the request; a post that it named by the text is no proof if that may be another job's."""
+        proof, job = sent.outcome, sent.claimed.job
+        if not isinstance(proof, Accepted) or not proof.is_by_text:
             return sent
-        job, name = sent.claimed.job, sent.outcome.external_id
         async with self._database.statement() as connection:
-            if not await is_of_another(connection, job, job.fence, name):
+            if not await is_of_another(connection, job, job.fence, proof.external_id):
                 return sent
-        message = f"the provider names {name}, which may be another post of the account with the same text"
+        if proof.own_id:
+            named = replace(proof, external_id=proof.own_id, external_url="", publish_time=None)
+            return replace(sent, outcome=named)
+        message = f"the provider names {proof.external_id}, which may be another post of the account with the same text"
         return replace(sent, outcome=Rejected(reason="POST_OF_ANOTHER", message=message))
 
     def _settled(self, sent: Sent) -> Settlement:

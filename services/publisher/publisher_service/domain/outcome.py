@@ -38,8 +38,10 @@ class Accepted:
     external_url: str
     publish_time: datetime | None = None
     quotas: Sequence[Quota] = ()
-    # The provider has named a post with this text, which may be that of another job.
+    # The post was recognized by its text, so it may be that of another job.
     is_by_text: bool = False
+    # The name of this one even so, if what was prepared for it proves by itself that it is out.
+    own_id: str = ""
 
 
 @record(frozen=True, slots=True, kw_only=True)
@@ -102,11 +104,13 @@ Outcome = Accepted | Rejected | AuthRefused | NotSent | NotBegun | RateLimited |
 
 @record(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A look at the provider proves that the post is out."""
+    """A look at the provider proves that the post is out; `is_by_text` and `own_id` are those of `Accepted`."""
 
     external_id: str
     external_url: str
     publish_time: datetime | None = None
+    is_by_text: bool = False
+    own_id: str = ""
 
 
 @record(frozen=True, slots=True, kw_only=False)

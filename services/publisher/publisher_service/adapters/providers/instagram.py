@@ -133,9 +133,13 @@ class InstagramAdapter:
         """Returns what an error means, whose container is published all the same, or is as it was."""
         seen = await self._containers.status(container, post.access_token)
         match seen.get("status_code") if not isinstance(seen, ProviderError) else None:
-            case "PUBLISHED" if (found := await self._media_of(post, since)) is not None:
+            case "PUBLISHED" if (found := await self._media_of(post, container, since)) is not None:
                 return Accepted(
-                    external_id=found.external_id, external_url=found.external_url, publish_time=found.publish_time
+                    external_id=found.external_id,
+                    external_url=found.external_url,
+                    publish_time=found.publish_time,
+                    is_by_text=True,
+                    own_id=container,
                 )
             case "FINISHED" if error.reason == _RESTRICTED:
                 return outcome_of(replace(error, kind=ErrorClass.BLOCKED_POLICY))
@@ -153,7 +157,7 @@ class InstagramAdapter:
             return proves_nothing(seen)
         match seen.get("status_code"):
             case "PUBLISHED":
-                found = await self._media_of(post, post.since) if post.since is not None else None
+                found = await self._media_of(post, container, post.since) if post.since is not None else None
                 return found or Found(external_id=container, external_url="")
             case "FINISHED":
                 return Absent()
@@ -162,8 +166,8 @@ class InstagramAdapter:
             case _:
                 return NoProof(message="Instagram does not say whether the container is published")
 
-    async def _media_of(self, post: Post, since: datetime) -> Found | None:
-        """Returns the post of a published container, if it is certain which one it is. Stories have no text."""
+    async def _media_of(self, post: Post, container: str, since: datetime) -> Found | None:
+        """Returns the only post with the text of a published container. Stories have no text."""
         if post.channel == STORY or not post.text:
             return None
         query = {"fields": _MEDIA_FIELDS, "limit": "25", "since": str(int((since - SKEW).timestamp()))}
@@ -174,7 +178,7 @@ class InstagramAdapter:
         feed = [each for each in entries if isinstance(each, dict) and each.get("media_product_type") != "STORY"]
         seen = sightings(feed, text="caption", time="timestamp", url="permalink")
         found = recognized(seen, text=post.text, since=since) if seen is not None else None
-        return found if isinstance(found, Found) else None
+        return replace(found, is_by_text=True, own_id=container) if isinstance(found, Found) else None
 
     async def _permalink(self, media: str, token: str, ends: float) -> str:
         """Reads the address of a post that is out. It is no part of the proof: without it, there is none to show."""

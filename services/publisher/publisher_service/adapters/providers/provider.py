@@ -352,7 +352,7 @@ Evidence = TypeVar("Evidence", Accepted, Found)
 
 def _named(proof: Evidence, token: str) -> Evidence:
     """Returns the proof with storable texts. A name that cannot be stored unchanged proves nothing."""
-    if not _is_kept(proof.external_id, token):
+    if not _is_kept(proof.external_id, token) or not _is_kept(proof.own_id or proof.external_id, token):
         raise _Nonsense("the post has no name that can be kept")
     if proof.publish_time is not None and proof.publish_time.tzinfo is None:
         proof = replace(proof, publish_time=None)
@@ -363,7 +363,7 @@ Value = TypeVar("Value")
 
 
 # The fields of each outcome, finding and preparation that hold text; names are kept as they are, or not at all.
-_NAMES: Final = frozenset({"external_id", "handle"})
+_NAMES: Final = frozenset({"external_id", "own_id", "handle"})
 _TEXTS: Final = {
     kind: tuple(field.name for field in fields(kind) if field.type is str and field.name not in _NAMES)
     for kind in {*OUTCOMES, *FINDINGS, *PREPARING}
