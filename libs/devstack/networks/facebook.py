@@ -185,7 +185,8 @@ class FacebookNetwork(MetaNetwork):
         if self._page_of(node) is None:
             return self.absent()
         comments = [
-            {"id": each.id, "message": each.text, "created_time": each.stamp, "from": {"id": each.page}}
+            {"id": each.id, "message": each.text, "created_time": each.stamp}
+            | ({"from": {"id": each.page}} if each.page else {})
             for each in reversed(self.comments.get(node, []))
         ]
         return self.listed(request, comments)
@@ -195,6 +196,11 @@ class FacebookNetwork(MetaNetwork):
         entry = self._entry(f"{page}_{self.number():015d}", page, text, media or [])
         self.posts.append(entry)
         return entry.id
+
+    def comment_as(self, author: str, node: str, text: str) -> None:
+        """Has somebody comment on a post; Facebook does not always say who it was."""
+        entry = self._entry(f"{node.rpartition('_')[2]}_{self.number():015d}", author, text, [])
+        self.comments.setdefault(node, []).append(entry)
 
     def _entry(self, identifier: str, page: str, text: str, media: list[str]) -> Entry:
         return Entry(identifier, page, text, self.stamp(), self.clock.now(), media)

@@ -247,8 +247,11 @@ class InstagramNetwork(MetaNetwork):
         node = request.match_info["node"]
         if node not in self.media:
             return self.absent()
+        owner = self.media[node].account
         comments = [
-            {"id": each.id, "text": each.caption, "timestamp": each.stamp}
+            {"id": each.id, "text": each.caption, "timestamp": each.stamp, "from": {"id": f"scoped-{each.account}"}}
+            # Only the account that asks is named by the id that it has elsewhere.
+            | ({"user": {"id": owner}} if each.account == owner else {})
             for each in reversed(self.comments.get(node, []))
         ]
         return self.listed(request, comments)
@@ -258,6 +261,10 @@ class InstagramNetwork(MetaNetwork):
         media = self._media(account, caption, "FEED")
         self.media[media.id] = media
         return media.id
+
+    def comment_as(self, account: str, node: str, text: str) -> None:
+        """Has somebody comment on a post."""
+        self.comments.setdefault(node, []).append(self._media(account, text, "COMMENT"))
 
     def _media(self, account: str, caption: str, product: str) -> Media:
         return Media(f"17{self.number():015d}", account, caption, product, self.stamp(), self.clock.now())

@@ -147,6 +147,17 @@ async def test_a_comment_is_found_among_those_of_its_post(opened: Opened, post: 
     assert network.effects_of(id=seen.external_id, text="first!")
 
 
+async def test_the_same_comment_of_somebody_else_is_another(opened: Opened, post: Post) -> None:
+    network, adapter = opened
+    sent = await adapter.send(post)
+    assert isinstance(sent, Accepted)
+    comment = replace(post, text="Link in bio", follows=sent.external_id)
+    network.comment_as("999", sent.external_id, comment.text)
+    assert await adapter.look(comment) == Absent()
+    network.comment_as("", sent.external_id, comment.text)
+    assert isinstance(await adapter.look(comment), NoProof), "it may be this one"
+
+
 async def test_comments_that_may_not_be_read_prove_nothing(opened: Opened, post: Post) -> None:
     network, adapter = opened
     denied = Rule(fault=Fault.ANSWER, status=403, body={"error": {"code": 10, "message": "no"}}, count=0)

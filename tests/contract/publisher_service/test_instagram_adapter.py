@@ -273,7 +273,22 @@ async def test_a_comment_is_put_below_the_post_and_found_there(opened: Opened, r
     assert isinstance(await adapter.send(comment), Ambiguous)
     seen = await adapter.look(comment)
     assert isinstance(seen, Found)
+    assert seen.is_by_text
     assert network.effects_of(id=seen.external_id, follows=sent.external_id, text="first!")
+
+
+async def test_the_same_comment_of_a_stranger_proves_nothing(opened: Opened, ready: Post) -> None:
+    network, adapter = opened
+    sent = await adapter.send(ready)
+    assert isinstance(sent, Accepted)
+    comment = replace(ready, text="Link in bio", follows=sent.external_id, media=(), handle="text")
+    network.comment_as("999", sent.external_id, comment.text)
+    assert isinstance(await adapter.look(comment), NoProof)
+    own = await adapter.send(comment)
+    assert isinstance(own, Accepted)
+    seen = await adapter.look(comment)
+    assert isinstance(seen, Found)
+    assert seen.external_id == own.external_id
 
 
 async def test_a_comment_below_a_container_is_refused(opened: Opened, ready: Post) -> None:

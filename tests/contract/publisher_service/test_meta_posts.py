@@ -22,7 +22,9 @@ def found(*posts: Sighting, text: str = "hello", media: frozenset[str] = frozens
 
 
 def test_the_only_post_with_the_text_is_it() -> None:
-    assert found(seen("1"), seen("2", text="other")) == Found(external_id="1", external_url="", publish_time=SINCE)
+    assert found(seen("1"), seen("2", text="other")) == Found(
+        external_id="1", external_url="", publish_time=SINCE, is_by_text=True
+    )
 
 
 def test_two_posts_with_the_text_prove_nothing() -> None:
@@ -48,7 +50,7 @@ def test_a_post_with_our_media_is_it_among_others_with_its_text() -> None:
     posts = (seen("1"), seen("2", media=frozenset({"p2"})), seen("3", media=frozenset({"x"})))
     hit = found(*posts, media=PHOTOS)
     assert isinstance(hit, Found)
-    assert hit.external_id == "2"
+    assert (hit.external_id, hit.is_by_text) == ("2", False)
 
 
 def test_the_text_with_other_media_proves_nothing() -> None:
@@ -70,7 +72,17 @@ def test_an_entry_that_cannot_be_read_spoils_the_list() -> None:
     assert sightings([{"id": "1"}, "2"], text="message", time="created_time", url="u") is None
 
 
-def test_comments_of_others_are_left_out() -> None:
-    entries = [{"id": "1", "from": {"id": "me"}}, {"id": "2", "from": {"id": "her"}}, {"id": "3"}]
-    read = sightings(entries, text="message", time="created_time", url="u", account="me")
-    assert [each.external_id for each in read or ()] == ["1", "3"]
+def test_what_others_have_written_is_left_out() -> None:
+    entries = [{"id": "1", "by": True}, {"id": "2", "by": False}, {"id": "3", "by": None}]
+    read = sightings(entries, text="message", time="created_time", url="u", is_own=lambda entry: entry["by"])
+    assert [(each.external_id, each.is_own) for each in read or ()] == [("1", True), ("3", False)]
+
+
+def test_what_somebody_else_may_have_written_proves_nothing() -> None:
+    assert isinstance(found(seen("1", is_own=False)), NoProof)
+    assert found(seen("1", is_own=False), seen("2", text="other")) != Absent()
+
+
+def test_our_own_is_it_beside_what_somebody_else_may_have_written() -> None:
+    hit = found(seen("1", is_own=False), seen("2"), seen("3", is_own=False))
+    assert hit == Found(external_id="2", external_url="", publish_time=SINCE, is_by_text=True)

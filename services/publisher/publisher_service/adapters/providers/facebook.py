@@ -31,7 +31,7 @@ from publisher_service.adapters.providers.meta_graph import (
     segment,
 )
 from publisher_service.adapters.providers.meta_login import MetaLogin
-from publisher_service.adapters.providers.meta_posts import SKEW, recognized, sightings
+from publisher_service.adapters.providers.meta_posts import SKEW, IsOwn, recognized, sightings
 from publisher_service.adapters.providers.meta_rules import FACEBOOK_RULES
 from publisher_service.adapters.providers.meta_tokens import (
     DIALOG,
@@ -149,8 +149,8 @@ class FacebookAdapter:
         entries = await self._graph.listed(path, post.access_token, query, most_pages=_MOST_PAGES)
         if isinstance(entries, ProviderError):
             return proves_nothing(of_comment(entries) if post.follows else entries)
-        account = post.external_account_id if post.follows else ""
-        seen = sightings(entries, text="message", time="created_time", url="permalink_url", account=account)
+        is_own = _written_by(post.external_account_id) if post.follows else None
+        seen = sightings(entries, text="message", time="created_time", url="permalink_url", is_own=is_own)
         if seen is None:
             return NoProof(message="the list of posts cannot be read")
         return recognized(seen, text=post.text, since=post.since, media=frozenset() if post.follows else photos)
@@ -251,6 +251,14 @@ def _refused(error: ProviderError, answer: Answer) -> Outcome:
         return Rejected(reason=error.reason, message=error.message)
     outcome = outcome_of(error)
     return replace(outcome, quotas=usage_quotas(answer)) if isinstance(outcome, RateLimited) else outcome
+
+
+def _written_by(page: str) -> IsOwn:
+    def is_own(comment: Mapping[str, Any]) -> bool | None:
+        author = object_in(comment, "from").get("id")
+        return author == page if isinstance(author, str) else None
+
+    return is_own
 
 
 def _state(handle: str) -> Mapping[str, Any]:

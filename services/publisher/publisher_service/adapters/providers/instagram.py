@@ -9,10 +9,10 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from publisher_service.adapters.providers.adapter import Limits, Post, Proof
-from publisher_service.adapters.providers.answers import text_in
+from publisher_service.adapters.providers.answers import object_in, text_in
 from publisher_service.adapters.providers.credentials import OAuth, TokenSource
 from publisher_service.adapters.providers.http_origin import Answer, HttpOrigin
 from publisher_service.adapters.providers.instagram_containers import STORY, Containers, container_of
@@ -20,7 +20,7 @@ from publisher_service.adapters.providers.instagram_sign_in import InstagramSign
 from publisher_service.adapters.providers.media_source import MediaSource
 from publisher_service.adapters.providers.meta_errors import TOKENS, of_comment, usage_quotas
 from publisher_service.adapters.providers.meta_graph import VERSION, Graph, made, proves_nothing, segment
-from publisher_service.adapters.providers.meta_posts import SKEW, recognized, sightings
+from publisher_service.adapters.providers.meta_posts import SKEW, IsOwn, recognized, sightings
 from publisher_service.adapters.providers.meta_rules import INSTAGRAM_RULES
 from publisher_service.domain.credentials import Credentials
 from publisher_service.domain.outcome import (
@@ -47,7 +47,8 @@ _WINDOW: Final = timedelta(hours=24)
 # The answer to a post that may have gone out all the same; if it has not, the account is held back.
 _RESTRICTED: Final = "META_4_2207051"
 _MEDIA_FIELDS: Final = "id,caption,timestamp,permalink,media_product_type"
-_COMMENT_FIELDS: Final = "id,text,timestamp"
+# Instagram names the `user` of our own comments alone; everybody's `from` has an id that only this account sees.
+_COMMENT_FIELDS: Final = "id,text,timestamp,user,from{id}"
 
 
 class InstagramAdapter:
@@ -178,7 +179,7 @@ class InstagramAdapter:
         feed = [each for each in entries if isinstance(each, dict) and each.get("media_product_type") != "STORY"]
         seen = sightings(feed, text="caption", time="timestamp", url="permalink")
         found = recognized(seen, text=post.text, since=since) if seen is not None else None
-        return replace(found, is_by_text=True, own_id=container) if isinstance(found, Found) else None
+        return replace(found, own_id=container) if isinstance(found, Found) else None
 
     async def _permalink(self, media: str, token: str, ends: float) -> str:
         """Reads the address of a post that is out. It is no part of the proof: without it, there is none to show."""
@@ -209,10 +210,20 @@ class InstagramAdapter:
         entries = await self._graph.listed(path, post.access_token, query, most_pages=10)
         if isinstance(entries, ProviderError):
             return proves_nothing(of_comment(entries))
-        seen = sightings(entries, text="text", time="timestamp", url="permalink")
+        is_own = _written_by(post.external_account_id)
+        seen = sightings(entries, text="text", time="timestamp", url="permalink", is_own=is_own)
         if seen is None:
             return NoProof(message="the list of comments cannot be read")
         return recognized(seen, text=post.text, since=post.since)
+
+
+def _written_by(account: str) -> IsOwn:
+    def is_own(comment: Mapping[str, Any]) -> bool | None:
+        names = (comment.get("user"), object_in(comment, "user").get("id"), object_in(comment, "from").get("id"))
+        # Another name may be that of the account in another scope.
+        return True if account in names else None
+
+    return is_own
 
 
 def _refused(error: ProviderError, answer: Answer) -> Outcome:

@@ -1,6 +1,6 @@
 """Recognizes a post, or a comment, in a list of those that Meta shows."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 from unicodedata import normalize
@@ -23,12 +23,18 @@ class Sighting:
     time: datetime | None
     # The ids of its photos and videos.
     media: frozenset[str] = frozenset()
+    # False: somebody else may have written it.
+    is_own: bool = True
+
+
+IsOwn = Callable[[Mapping[str, Any]], bool | None]
+"""Returns whether the account has written an entry; None if that is not certain."""
 
 
 def sightings(
-    entries: Sequence[object], *, text: str, time: str, url: str, account: str = ""
+    entries: Sequence[object], *, text: str, time: str, url: str, is_own: IsOwn | None = None
 ) -> Sequence[Sighting] | None:
-    """Reads entries, whose fields have these names; those of other authors than the account are left out.
+    """Reads entries, whose fields have these names; those that others have written are left out.
 
     Returns None if one of them cannot be read: it may be the post.
     """
@@ -36,8 +42,8 @@ def sightings(
     for entry in entries:
         if not isinstance(entry, dict) or not is_post_name(entry.get("id")):
             return None
-        author = object_in(entry, "from").get("id")
-        if account and isinstance(author, str) and author != account:
+        own = is_own is None or is_own(entry)
+        if own is False:
             continue
         words = entry.get(text)
         seen.append(
@@ -47,6 +53,7 @@ def sightings(
                 text=words if isinstance(words, str) else "",
                 time=time_of(entry.get(time)),
                 media=frozenset(_media(object_in(entry, "attachments"))),
+                is_own=own is True,
             )
         )
     return seen
@@ -66,12 +73,19 @@ def recognized(seen: Sequence[Sighting], *, text: str, since: datetime, media: f
     if not hits:
         alike = any(_loosely(each.text) == _loosely(text) for each in recent)
         return NoProof(message="a post differs from this one in its spaces alone") if alike else Absent()
-    (hit, *more) = hits
+    (hit, *more) = [each for each in hits if each.is_own] or hits
     if more:
-        return NoProof(message=f"the account has {len(hits)} posts with this text")
+        return NoProof(message=f"the account has {1 + len(more)} posts with this text")
+    if not hit.is_own:
+        return NoProof(message="somebody else may have written what has this text")
     if hit.time is None or (media and hit.media and not with_media):
         return NoProof(message="a post with this text has no readable time, or other media")
-    return Found(external_id=hit.external_id, external_url=hit.external_url, publish_time=hit.time)
+    return Found(
+        external_id=hit.external_id,
+        external_url=hit.external_url,
+        publish_time=hit.time,
+        is_by_text=not with_media,
+    )
 
 
 def _loosely(text: str) -> str:
