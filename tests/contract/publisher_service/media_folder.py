@@ -1,5 +1,6 @@
 """A source of media that serves files from a folder, and media that it serves."""
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -26,10 +27,13 @@ _KINDS = {
 class FolderFile:
     facts: MediaFacts
     content: bytes
+    is_broken: bool = False
 
     async def pieces(self) -> AsyncIterator[bytes]:
         for start in range(0, len(self.content), _PIECE):
             yield self.content[start : start + _PIECE]
+        if self.is_broken:
+            raise MediaUnavailable("SPOOL_BROKEN", "cannot be read from the local disk")
 
 
 @dataclass(slots=True)
@@ -43,6 +47,10 @@ class MediaFolder:
     away: set[str] = field(default_factory=set)
     # Names of files that end a byte too early.
     short: set[str] = field(default_factory=set)
+    # Names of files whose end cannot be read from the disk.
+    broken: set[str] = field(default_factory=set)
+    # Names of files that never come.
+    slow: set[str] = field(default_factory=set)
 
     def add(self, name: str, content: bytes = b"bytes", alt_text: str = "") -> ContentMedia:
         """Writes a file, and returns the media that pins its bytes."""
@@ -55,13 +63,16 @@ class MediaFolder:
         name = media.url.rpartition("/")[2]
         self.opened.append(name)
         path = self.folder / name
+        if name in self.slow:
+            await asyncio.Event().wait()
         if name in self.away or not path.exists():
             raise MediaUnavailable("AWAY", "the server of the media does not answer")
         content = path.read_bytes()
         facts = _facts(path.suffix, content)
         if media.sha256 not in ("", facts.sha256):
             raise MediaRefused("MEDIA_CHANGED", "the media is not what was approved")
-        yield FolderFile(facts, content[:-1] if name in self.short else content)
+        is_cut = name in self.short or name in self.broken
+        yield FolderFile(facts, content[:-1] if is_cut else content, is_broken=name in self.broken)
 
 
 def _facts(suffix: str, content: bytes) -> MediaFacts:

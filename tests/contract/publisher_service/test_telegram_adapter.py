@@ -166,6 +166,15 @@ async def test_a_request_whose_end_has_not_left_has_sent_nothing(rig: Rig) -> No
     assert rig.network.effects == []
 
 
+async def test_a_file_that_cannot_be_read_to_its_end_has_sent_nothing(rig: Rig) -> None:
+    post = await prepared(rig.adapter, rig.message(media=(rig.file("a.jpg"),)))
+    rig.media.broken.add("a.jpg")
+    seen = await rig.adapter.send(post)
+    assert isinstance(seen, NotSent)
+    assert seen.reason == "MEDIA_UNAVAILABLE"
+    assert rig.network.effects == []
+
+
 @pytest.mark.parametrize("fault", [Fault.RESET, Fault.HANG])
 async def test_a_lost_answer_to_a_whole_request_is_ambiguous(rig: Rig, fault: Fault) -> None:
     post = await prepared(rig.adapter, rig.message(media=(rig.file("a.jpg"),)))

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Mapping
 from datetime import timedelta
 from typing import Final
 
+from publisher_service.adapters.media.refusals import MediaUnavailable
 from publisher_service.adapters.providers.http_origin import Answer, ConnectionLost, HttpOrigin, NotConnected
 from publisher_service.domain.outcome import Ambiguous, NotSent
 from servicekit.record import record
@@ -58,11 +59,10 @@ class Calls:
             return await self._origin.upload("POST", path, headers, body.pieces(), size=size, timeout=timeout)
         except NotConnected as error:
             return _unreachable(self._name, error)
-        except (ConnectionLost, OSError, EOFError) as error:  # TimeoutError is an OSError
+        except (MediaUnavailable, ConnectionLost, OSError, EOFError) as error:  # TimeoutError is an OSError
             if not body.is_whole:
-                return NotSent(
-                    reason="UPLOAD_INCOMPLETE", message=f"{self._name} got no whole request: {_named(error)}"
-                )
+                reason = "MEDIA_UNAVAILABLE" if isinstance(error, MediaUnavailable) else "UPLOAD_INCOMPLETE"
+                return NotSent(reason=reason, message=f"{self._name} got no whole request: {_named(error)}")
             if isinstance(error, TimeoutError):
                 return Ambiguous(reason="TIMEOUT_AFTER_WRITE", message=f"{self._name} did not answer in time")
             return Ambiguous(reason="CONNECTION_LOST", message=f"the connection to {self._name} broke: {_named(error)}")
@@ -90,4 +90,4 @@ def _unreachable(name: str, error: NotConnected) -> NotSent:
 
 
 def _named(error: Exception) -> str:
-    return str(error) if isinstance(error, ConnectionLost) else type(error).__name__
+    return str(error) if isinstance(error, ConnectionLost | MediaUnavailable) else type(error).__name__
