@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from devstack.networks.faults import Fault, Rule
-from devstack.networks.unipile import KEY, LINKEDIN, MAILBOX, member_id
+from devstack.networks.unipile import KEY, LINKEDIN, MAILBOX, Unipile, member_id
 from publisher_service.adapters.providers.adapter import CredentialsRefused, ProviderDown
 from publisher_service.adapters.providers.http_origin import HttpOrigin
 from publisher_service.adapters.providers.provider import Provider
@@ -36,6 +36,7 @@ from tests.contract.publisher_service.scenes_mail import (
     unipile_email,
     unipile_inmail,
     unipile_message,
+    unipile_post,
 )
 
 ALL = pytest.mark.parametrize(
@@ -90,6 +91,19 @@ async def test_media_that_changed_or_is_missing_sends_nothing(tmp_path: Path) ->
         expected: list[type[Outcome]] = [Rejected, NotSent, Rejected]
         assert outcomes == expected
         assert scene.network.calls == []
+
+
+async def test_media_that_come_too_slowly_have_sent_nothing(tmp_path: Path) -> None:
+    async with Unipile() as network:
+        origin, media = HttpOrigin(network.url, connections=1), MediaFolder(tmp_path)
+        adapter = UnipileAdapter(origin, LIMITS, api_key=Secret(KEY), media=media)
+        post = unipile_post(MAILBOX, "email", "grace@example.org", "Hello")
+        media.slow.add("a.pdf")
+        seen = await Provider(adapter, SystemClock()).send(replace(post, media=(media.add("a.pdf"),)))
+        assert isinstance(seen, NotSent)
+        assert seen.reason == "MEDIA_UNAVAILABLE"
+        assert network.calls == []
+        await origin.close()
 
 
 async def test_a_public_name_becomes_the_id_that_the_account_sees(tmp_path: Path) -> None:

@@ -4,10 +4,13 @@ One key of the deployment calls the API for all accounts; an account is named by
 its own. Each post goes to one person, its destination.
 """
 
+import asyncio
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
@@ -107,16 +110,19 @@ class UnipileAdapter:
         if post.channel == CONNECTION:
             return self._outcome(post, await self._invite(post))
         bound = MOST_MAILED if post.channel == EMAIL else MOST_ATTACHED
-        try:
-            async with opened(self._media, post, most_bytes=bound) as files:
-                path = "/api/v1/emails" if post.channel == EMAIL else "/api/v1/chats"
-                attached = [FormFile(name="attachments", filename=each.name, file=each.file) for each in files]
-                form = Form(_fields(post), attached)
-                return self._outcome(post, await self._upload(path, post, form))
-        except MediaRefused as error:
-            return Rejected(reason=error.reason, message=error.message)
-        except MediaUnavailable as error:
-            return NotSent(reason="MEDIA_UNAVAILABLE", message=str(error))
+        ends = asyncio.get_running_loop().time() + self.limits.request_timeout.total_seconds()
+        async with AsyncExitStack() as stack:
+            try:
+                # The rest of the time is for the request.
+                async with asyncio.timeout(self.limits.request_timeout.total_seconds() / 2):
+                    files = await stack.enter_async_context(opened(self._media, post, most_bytes=bound))
+            except MediaRefused as error:
+                return Rejected(reason=error.reason, message=error.message)
+            except (MediaUnavailable, TimeoutError) as error:
+                return NotSent(reason="MEDIA_UNAVAILABLE", message=str(error) or "the media did not come in time")
+            path = "/api/v1/emails" if post.channel == EMAIL else "/api/v1/chats"
+            attached = [FormFile(name="attachments", filename=each.name, file=each.file) for each in files]
+            return self._outcome(post, await self._upload(path, post, Form(_fields(post), attached), ends))
 
     async def look(self, post: Post) -> Finding:
         if post.channel == EMAIL:
@@ -149,11 +155,11 @@ class UnipileAdapter:
             content["message"] = post.text
         return await self._calls.post("/api/v1/users/invite", self._headers, json.dumps(content).encode())
 
-    async def _upload(self, path: str, post: Post, form: Form) -> Answer | NotSent | Ambiguous:
+    async def _upload(self, path: str, post: Post, form: Form, ends: float) -> Answer | NotSent | Ambiguous:
         """Posts a form. Unipile remembers the key of an e-mail until it restarts: a help, but no proof."""
         key = {"Idempotency-Key": post.idempotency_key} if post.channel == EMAIL else {}
         headers = {**self._headers, **key, "Content-Type": form.content_type}
-        timeout = self.limits.request_timeout
+        timeout = timedelta(seconds=ends - asyncio.get_running_loop().time())
         return await self._calls.post_pieces(path, headers, form.pieces(), size=form.size, timeout=timeout)
 
     def _outcome(self, post: Post, answer: Answer | NotSent | Ambiguous) -> Outcome:
