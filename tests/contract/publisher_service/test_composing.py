@@ -89,6 +89,18 @@ def test_a_mail_of_each_kind_names_its_account(kind: NotificationKind) -> None:
     assert message["List-Unsubscribe"].strip() == wanted
 
 
+def test_a_long_address_to_unsubscribe_is_not_encoded() -> None:
+    letter, host = a_letter(NotificationKind.POST_FAILED), f"{'mail.' * 16}example.com"
+    sender = Address(display_name="PostFlow", addr_spec=f"postflow@{host}")
+    page = f"https://app.example.com/{'me/' * 90}"
+    for links, url in (
+        (Links(preferences=page), f"{page}?organization_id=acme&brand_id=shop"),
+        (Links(), f"mailto:postflow@{host}?subject=unsubscribe"),
+    ):
+        mail = compose(letter, sender=sender, links=links, now=START)
+        assert f"\r\nList-Unsubscribe: <{url}>\r\n".encode() in mail.content
+
+
 @pytest.mark.parametrize("kind", [NotificationKind.ACCOUNT_DISCONNECTED, NotificationKind.ACCOUNT_EXPIRES_SOON])
 def test_the_link_to_connect_again_names_organization_and_account(kind: NotificationKind) -> None:
     plain, html = bodies(composed(a_letter(kind)))

@@ -65,6 +65,13 @@ async def test_headers_are_those_of_the_letter() -> None:
     assert (mail.get_content_type(), mail.get_content_charset()) == ("text/plain", "utf-8")
 
 
+async def test_a_long_address_to_unsubscribe_is_not_encoded() -> None:
+    url = f"https://example.com/out?{'a' * 270}@"
+    for files in ((), (File(b"%PDF", 4),)):
+        data = await wire(replace(LETTER, list_unsubscribe=url), *files)
+        assert f"\r\nList-Unsubscribe: <{url}>\r\n".encode() in data
+
+
 async def test_a_mail_is_the_same_in_every_attempt() -> None:
     file = File(b"%PDF" * 100, 7)
     assert await wire(LETTER, file) == await wire(LETTER, File(b"%PDF" * 100, 1000))

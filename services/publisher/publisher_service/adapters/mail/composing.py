@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from email.headerregistry import Address
 from email.message import EmailMessage
-from email.policy import SMTP
 from email.utils import format_datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from publisher_service.adapters.mail.mail import Mail
+from publisher_service.adapters.mail_policy import POLICY
 from publisher_service.domain.delivery import Delivery
 from publisher_service.domain.notification import Fact, Notification, NotificationKind, one_line
 from publisher_service.domain.recipients import local_time
@@ -49,7 +49,7 @@ def compose(letter: Letter, *, sender: Address, links: Links, now: datetime) -> 
     """Returns the mail of a delivery. Its Message-ID is the same in every attempt: the receiver drops a repeat."""
     delivery = letter.delivery
     view = _view(letter, links)
-    message = EmailMessage(policy=SMTP)
+    message = EmailMessage(policy=POLICY)
     message["From"] = sender
     message["To"] = Address(display_name=one_line(delivery.name, most=_LONGEST_NAME), addr_spec=delivery.email)
     message["Subject"] = one_line(_subject(letter, view["items"]), most=_LONGEST_SUBJECT)
@@ -61,9 +61,7 @@ def compose(letter: Letter, *, sender: Address, links: Links, now: datetime) -> 
     environment = _environment()
     message.set_content(environment.get_template(f"{template}.txt.j2").render(view))
     message.add_alternative(environment.get_template(f"{template}.html.j2").render(view), subtype="html")
-    return Mail(
-        id=delivery.id, sender=sender.addr_spec, recipient=delivery.email, content=message.as_bytes(policy=SMTP)
-    )
+    return Mail(id=delivery.id, sender=sender.addr_spec, recipient=delivery.email, content=message.as_bytes())
 
 
 @cache

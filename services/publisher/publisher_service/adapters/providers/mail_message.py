@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import datetime
 from email.headerregistry import Address
 from email.message import EmailMessage
-from email.policy import SMTP
 from email.utils import format_datetime
 from typing import Final
 
+from publisher_service.adapters.mail_policy import POLICY
 from publisher_service.adapters.providers.attachments import Attachment
 from publisher_service.adapters.providers.mail_addresses import domain_of
 from servicekit.record import record
@@ -63,7 +63,7 @@ class MailMessage:
 
 
 def _parts(letter: Letter, attachments: Sequence[Attachment]) -> Iterator[bytes | Attachment]:
-    message = EmailMessage(policy=SMTP)
+    message = EmailMessage(policy=POLICY)
     message.set_content(letter.text, subtype="plain", charset="utf-8", cte="quoted-printable")
     if not attachments:
         _add_headers(message, letter)
@@ -71,7 +71,7 @@ def _parts(letter: Letter, attachments: Sequence[Attachment]) -> Iterator[bytes 
         return
     # "=_" is in no line of quoted-printable or base64 text.
     boundary = f"=_{hashlib.sha256(letter.key.encode()).hexdigest()[:32]}"
-    outer = EmailMessage(policy=SMTP)
+    outer = EmailMessage(policy=POLICY)
     _add_headers(outer, letter)
     del message["MIME-Version"]
     kind = f'MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary="{boundary}"\r\n\r\n'.encode()
