@@ -1,6 +1,17 @@
 """The text that each channel gets."""
 
-from publisher_service.domain.content import Content, ContentMedia, FollowUp, Message, media_for, message_for, text_for
+import pytest
+
+from publisher_service.domain.content import (
+    Content,
+    ContentMedia,
+    FollowUp,
+    Message,
+    is_alike,
+    media_for,
+    message_for,
+    text_for,
+)
 
 
 def test_a_channel_gets_its_own_text_and_every_channel_the_hashtags() -> None:
@@ -46,3 +57,26 @@ def test_media_title_and_link_belong_to_the_post_alone() -> None:
     post = Message(text="hello\n\n#one", title="title", link="https://example.com", media=media)
     found = [message_for(content, "facebook", part) for part in range(4)]
     assert found == [post, Message(text="first"), Message(text="second"), None]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        (Message(text="a b"), Message(text=" a\n b", title="t"), True),
+        (Message(text="a"), Message(text="b"), False),
+        (Message(text="a", link="https://x.example"), Message(text="a\n\nhttps://x.example"), True),
+        (Message(text="a", link="https://x.example"), Message(text="a", link="https://y.example"), True),
+        (Message(text="a", title="t"), Message(text="b", title="t"), False),
+        (Message(text="", media=(ONE,)), Message(text="", media=(ONE,), title="t"), True),
+        (Message(text="", media=(ONE,)), Message(text="", media=(TWO,)), False),
+        (Message(text="", media=(ONE,)), Message(text="a", media=(ONE,)), False),
+    ],
+)
+def test_messages_are_alike_if_a_list_may_show_them_so(one: Message, other: Message, expected: bool) -> None:
+    assert is_alike(one, other, by_title=False) is expected
+    assert is_alike(other, one, by_title=False) is expected
+
+
+def test_messages_that_are_known_by_their_titles_are_alike_by_them() -> None:
+    assert is_alike(Message(text="a", title="t"), Message(text="b", title="t"), by_title=True)
+    assert not is_alike(Message(text="a"), Message(text="b"), by_title=True)

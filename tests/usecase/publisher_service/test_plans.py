@@ -47,6 +47,7 @@ from publisher_service.adapters.postgres.relabeling import (
     is_one_relabeled,
     lock_mislabeled_jobs,
 )
+from publisher_service.adapters.postgres.rivals import rivals_of
 from publisher_service.adapters.postgres.settle import SettleRow, record_settlements
 from publisher_service.adapters.postgres.stranded_lines import list_lines, wake_stranded_lines
 from publisher_service.domain.account import AccountFilter, AccountState, SocialAccount
@@ -186,6 +187,7 @@ async def test_events_and_answers_read_only_their_batch(explaining: Explaining) 
     await save_jobs(connection, [each.job for each in lost])
     assert await doubtful_attempt(connection, jobs[0])
     await keep_current_contents(connection, keys)
+    await rivals_of(connection, lost[0].job, limit=BATCH)
     assert await sent_content(connection, "acme", jobs[0].id) is not None
     proven = [evidence(each.job, Found(external_id="x", external_url=""), now=NOW) for each in lost]
     await abandon_attempts(connection, proven, now=NOW)

@@ -12,7 +12,6 @@ from publisher_service.adapters.postgres.attempts import (
     DoubtfulAttempt,
     close_attempts,
     doubtful_attempt,
-    is_of_another,
 )
 from publisher_service.adapters.postgres.jobs import lock_jobs, save_jobs
 from publisher_service.adapters.postgres.kept_contents import sent_content
@@ -24,6 +23,7 @@ from publisher_service.adapters.vault import CredentialsUnreadable, Vault
 from publisher_service.application.disconnection import disconnect
 from publisher_service.application.late_evidence import LateEvidence
 from publisher_service.application.post_log import write_outcomes
+from publisher_service.application.recognition import is_of_another
 from publisher_service.domain.content import Content, message_for
 from publisher_service.domain.credentials import ERASED
 from publisher_service.domain.outcome import Absent, AuthRefused, Finding, Found, NoProof
@@ -200,7 +200,7 @@ class ResolveUnknown:
         found, is_lookup = looked.finding, provider is not None and provider.proof is Proof.LOOKUP
         if looked.attempt is None or not isinstance(found, Found) or not (is_lookup or found.is_by_text):
             return looked
-        if not await is_of_another(tx.connection, job, looked.attempt.fence, found.external_id):
+        if not await is_of_another(tx.connection, job, found.external_id):
             return looked
         if found.own_id:
             return replace(looked, finding=Found(external_id=found.own_id, external_url=""))

@@ -11,7 +11,7 @@ from functools import partial
 
 from opentelemetry import metrics
 
-from publisher_service.adapters.postgres.attempts import close_attempts, is_of_another
+from publisher_service.adapters.postgres.attempts import close_attempts
 from publisher_service.adapters.postgres.effects import settle_effects
 from publisher_service.adapters.postgres.freeing import put_back
 from publisher_service.adapters.postgres.jobs import lock_jobs, save_jobs
@@ -22,6 +22,7 @@ from publisher_service.application.destination_log import report_deactivated
 from publisher_service.application.disconnection import disconnect
 from publisher_service.application.late_evidence import LateEvidence, Proof
 from publisher_service.application.post_log import write_outcomes
+from publisher_service.application.recognition import is_of_another
 from publisher_service.application.send_post import Sent
 from publisher_service.domain.activity import outcome_of
 from publisher_service.domain.outcome import OUTCOME_LABELS, Accepted, Ambiguous, NotBegun, NotSent, Rejected, label
@@ -102,7 +103,7 @@ class SettlePosts:
         if not isinstance(proof, Accepted) or not proof.is_by_text:
             return sent
         async with self._database.statement() as connection:
-            if not await is_of_another(connection, job, job.fence, proof.external_id):
+            if not await is_of_another(connection, job, proof.external_id):
                 return sent
         if proof.own_id:
             named = replace(proof, external_id=proof.own_id, external_url="", publish_time=None)

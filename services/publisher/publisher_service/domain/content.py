@@ -58,6 +58,23 @@ def message_for(content: Content, channel: str, part: int = 0) -> Message | None
     return Message(text=texts[part - 1]) if part <= len(texts) else None
 
 
+def is_alike(one: Message, other: Message, *, by_title: bool) -> bool:
+    """Returns whether a list of posts may show one message as the other: it may show a link as text, and no title.
+
+    `by_title`: it may show nothing but the title.
+    """
+    if by_title and one.title and one.title == other.title:
+        return True
+    if not one.text and not other.text:
+        return one.media == other.media
+    return not _shown(one).isdisjoint(_shown(other))
+
+
+def _shown(message: Message) -> set[str]:
+    """Returns the texts as which a message may be shown, without regard to white space."""
+    return {" ".join(shown.split()) for shown in (message.text, f"{message.text} {message.link}")}
+
+
 def text_for(content: Content, channel: str) -> str:
     """Returns the channel's own text, or the common one, followed by the hashtags."""
     return with_hashtags(content.channel_texts.get(channel, content.text), content.hashtags)

@@ -64,29 +64,6 @@ _ATTEMPTS = text("""
 """)
 
 
-# The posts of the account that are published, in doubt, or being sent. Looks that find something are rare.
-_IS_OF_ANOTHER = text("""
-    select exists (
-        select from post_job o
-        where o.organization_id = :organization_id and o.social_account_id = :account_id
-            and o.list_state = 'PUBLISHED' and o.list_state <> '' and o.external_id = :external_id and o.id <> :id
-    ) or exists (
-        select from attempt mine cross join lateral (
-            select o.id from post_job o
-            where o.organization_id = :organization_id and o.social_account_id = :account_id and o.in_doubt
-                and o.id <> :id
-            union all
-            select g.open_job_id from account_gate g
-            where g.organization_id = :organization_id and g.social_account_id = :account_id
-                and g.open_job_id <> :id
-        ) as other
-        join attempt a on a.organization_id = :organization_id and a.post_job_id = other.id
-        where mine.organization_id = :organization_id and mine.post_job_id = :id and mine.fence = :fence
-            and a.content_digest = mine.content_digest and a.state in ('SENDING', 'UNKNOWN', 'ABSENT')
-    )
-""")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoubtfulAttempt:
     """An attempt that may have gone out, and when the first such attempt of the run began."""
@@ -162,22 +139,6 @@ async def doubtful_attempt(connection: AsyncConnection, job: PostJob) -> Doubtfu
     return (
         None if row is None else DoubtfulAttempt(fence=row.fence, idempotency_key=row.idempotency_key, since=row.since)
     )
-
-
-async def is_of_another(connection: AsyncConnection, job: PostJob, fence: int, external_id: str) -> bool:
-    """Returns whether a post that was recognized by its text may be that of another job of the account.
-
-    It is if that job is known to be this post, or has sent the same content and nobody knows the outcome.
-    """
-    names = {
-        "organization_id": job.organization_id,
-        "account_id": job.target.social_account_id,
-        "id": job.id,
-        "fence": fence,
-        "external_id": external_id,
-    }
-    found: bool = (await connection.execute(_IS_OF_ANOTHER, names)).scalar_one()
-    return found
 
 
 async def open_attempts_of_sender(
