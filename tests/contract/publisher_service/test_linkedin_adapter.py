@@ -177,6 +177,12 @@ async def test_what_passes_is_no_refusal_for_good(rig: LinkedInRig, status: int,
     assert isinstance(await rig.send(rig.post()), expected)
 
 
+@pytest.mark.parametrize(("body", "expected"), [({"message": "slower", "status": 429}, RateLimited), ("", Ambiguous)])
+async def test_a_429_is_a_limit_only_if_linkedin_says_so(rig: LinkedInRig, body: Any, expected: type) -> None:
+    rig.network.faults.add(Rule(fault=Fault.ANSWER, operation="post", status=429, body=body))
+    assert isinstance(await rig.send(rig.post()), expected)
+
+
 async def test_a_comment_of_a_member_goes_to_the_resource_that_takes_it(rig: LinkedInRig) -> None:
     first = await rig.send(rig.post())
     assert isinstance(first, Accepted)

@@ -244,6 +244,14 @@ async def test_verify_asks_for_the_account_and_not_for_a_token(tmp_path: Path) -
                 await scene.adapter.verify("acme", MAILBOX, Credentials(access_token="anything"), {})
 
 
+@ALL
+async def test_a_429_is_a_limit_only_if_unipile_says_so(tmp_path: Path, make: MakeScene) -> None:
+    async with opened(make, tmp_path) as scene:
+        for body in ("", "<h1>Too many requests</h1>", {"type": "about:blank", "status": 429}):
+            scene.network.faults.add(Rule(fault=Fault.ANSWER, status=429, body=body, operation=scene.publish))
+            assert isinstance(await scene.adapter.send(await scene.ready()), Ambiguous)
+
+
 @pytest.mark.parametrize(
     "change",
     [{"title": "a\r\nb"}, {"title": ""}, {"destination": "nobody"}, {"destination": "a@example.org, b@example.org"}],

@@ -88,12 +88,12 @@ def until_reset(now: datetime) -> timedelta:
 def _kind(
     status: int, message: str, codes: tuple[str, ...], service_code: int | None, *, is_of_linkedin: bool
 ) -> ErrorClass:
-    if status == 429:
-        return ErrorClass.QUOTA_EXHAUSTED if "day limit" in message else ErrorClass.RATE_USER
     if not 400 <= status < 500:
         return ErrorClass.UNKNOWN_OUTCOME_ON_PUBLISH
     if not is_of_linkedin:
         return ErrorClass.UNKNOWN_OUTCOME_ON_PUBLISH  # something on the way has answered
+    if status == 429:
+        return ErrorClass.QUOTA_EXHAUSTED if "day limit" in message else ErrorClass.RATE_USER
     for part, kind in _MESSAGES.items():
         if part in message:
             return kind

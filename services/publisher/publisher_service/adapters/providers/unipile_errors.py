@@ -92,8 +92,8 @@ def is_about_the_account(answer: Answer, *, is_mail: bool) -> bool:
 def _kind(status: int, body: Mapping[str, Any]) -> tuple[ErrorClass, str]:
     kind = text_in(body, "type")
     name = kind.removeprefix(_PREFIX)
-    if status == 429:
-        return ErrorClass.RATE_USER, name
     if not kind.startswith(_PREFIX) or status < 400:
         return ErrorClass.UNKNOWN_OUTCOME_ON_PUBLISH, name
+    if status == 429:
+        return ErrorClass.RATE_USER, name
     return _CLASSES.get(name) or _BY_STATUS.get(status, ErrorClass.UNKNOWN_OUTCOME_ON_PUBLISH), name
