@@ -49,6 +49,12 @@ def faults(**facts: Any) -> dict[str, dict[str, Any]]:
 LOST = faults(garbage=GARBAGE, endless=ENDLESS, impossible="354 go on then")
 
 
+async def test_a_mail_that_cannot_be_written_is_refused_before_a_connection(scene: SmtpScene) -> None:
+    seen = await scene.adapter.send(replace(scene.post, destination="=?utf-8?q?a?=@example.org"))
+    assert isinstance(seen, Rejected)
+    assert scene.server.sessions == 0
+
+
 async def test_a_mail_that_is_taken_over_is_accepted(scene: SmtpScene) -> None:
     seen = await scene.adapter.send(scene.post)
     assert seen == Accepted(external_id="<job-1@example.com>", external_url="")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from channels.validation import MediaKind
 from publisher_service.adapters.providers.attachments import Attachment
-from publisher_service.adapters.providers.mail_message import Letter, MailMessage
+from publisher_service.adapters.providers.mail_message import Letter, MailMessage, Unwritable
 from publisher_service.domain.media import MediaFacts
 
 LETTER = Letter(
@@ -63,6 +63,13 @@ async def test_headers_are_those_of_the_letter() -> None:
     }
     assert str(mail["Date"]) == "Mon, 02 Mar 2026 09:30:00 +0000"
     assert (mail.get_content_type(), mail.get_content_charset()) == ("text/plain", "utf-8")
+
+
+@pytest.mark.parametrize("local", ["=?utf-8?q?a?=", "=?utf-8?q?a?=.b", "a b", "a@b"])
+async def test_an_address_that_cannot_be_written_is_said_so(local: str) -> None:
+    for files in ((), (File(b"%PDF", 4),)):
+        with pytest.raises(Unwritable):
+            await wire(replace(LETTER, to_address=f"{local}@example.org"), *files)
 
 
 async def test_a_long_address_to_unsubscribe_is_not_encoded() -> None:

@@ -5,6 +5,7 @@ import hashlib
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import datetime
+from email.errors import MessageError
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.utils import format_datetime
@@ -43,11 +44,19 @@ class Letter:
         return f"<{name}@{domain_of(self.from_address)}>"
 
 
+class Unwritable(Exception):
+    """A letter has an address or a text that no mail can have."""
+
+
 class MailMessage:
     """`size` is that of the mail before its dots are doubled, as SMTP counts it."""
 
     def __init__(self, letter: Letter, attachments: Sequence[Attachment]) -> None:
-        self._parts = list(_parts(letter, attachments))
+        """Raises Unwritable."""
+        try:
+            self._parts = list(_parts(letter, attachments))
+        except (MessageError, ValueError) as error:
+            raise Unwritable(str(error)) from None
         self.size = sum(
             len(part) if isinstance(part, bytes) else _encoded_size(part.file.facts.size) for part in self._parts
         )

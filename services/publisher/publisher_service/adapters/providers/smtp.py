@@ -14,7 +14,7 @@ from publisher_service.adapters.outside.refusals import AddressRefused, Unreacha
 from publisher_service.adapters.providers.adapter import CredentialsRefused, Limits, Post, Proof, ProviderDown
 from publisher_service.adapters.providers.attachments import checked, opened
 from publisher_service.adapters.providers.mail_addresses import domain_of, is_address, is_one_line
-from publisher_service.adapters.providers.mail_message import Letter, MailMessage
+from publisher_service.adapters.providers.mail_message import Letter, MailMessage, Unwritable
 from publisher_service.adapters.providers.mail_rules import MOST_ATTACHED, SMTP_RULES
 from publisher_service.adapters.providers.media_source import MediaSource
 from publisher_service.adapters.providers.smtp_replies import Step, classify_reply_at
@@ -130,6 +130,8 @@ class SmtpAdapter:
                 until = self._deadline(_HANDED_OVER)
                 async with asyncio.timeout_at(until):
                     session = await self._hand_over(stack, post, login, letter, until)
+            except Unwritable as error:
+                return Rejected(reason="MAIL_UNWRITABLE", message=f"the mail cannot be written: {error}")
             except (MediaRefused, MediaUnavailable, AddressRefused, Unreachable, SmtpLost, SmtpFailed) as error:
                 return _nothing_sent(error)
             except TimeoutError:
