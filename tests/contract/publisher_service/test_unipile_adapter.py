@@ -244,6 +244,15 @@ async def test_verify_asks_for_the_account_and_not_for_a_token(tmp_path: Path) -
                 await scene.adapter.verify("acme", MAILBOX, Credentials(access_token="anything"), {})
 
 
+async def test_an_invitation_that_is_out_already_says_nothing_against_the_member(tmp_path: Path) -> None:
+    for kind in ("already_invited_recently", "already_connected"):
+        async with opened(unipile_connection, tmp_path) as scene:
+            scene.network.faults.add(replace(refusal(kind), operation="invite"))
+            seen = await scene.adapter.send(await scene.ready())
+            assert isinstance(seen, Rejected)
+            assert (seen.is_repeat, seen.peer_blocked) == (True, False)
+
+
 @ALL
 async def test_a_429_is_a_limit_only_if_unipile_says_so(tmp_path: Path, make: MakeScene) -> None:
     async with opened(make, tmp_path) as scene:

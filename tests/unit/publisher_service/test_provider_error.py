@@ -71,6 +71,7 @@ def test_only_a_limit_of_the_application_stops_all_accounts() -> None:
 
 
 def test_a_target_that_is_gone_counts_against_its_destination() -> None:
+    assert outcome_of(error(ErrorClass.DUPLICATE_HINT)) == Rejected(reason="CODE_1", message="no", is_repeat=True)
     assert outcome_of(error(ErrorClass.TARGET_GONE)) == Rejected(reason="CODE_1", message="no", peer_blocked=True)
 
 

@@ -95,6 +95,7 @@ def test_attempts_that_were_not_sent_are_limited(job: PostJob) -> None:
         (Accepted(external_id="1", external_url=""), Sign.SUCCESS),
         (Rejected(reason="NO_SUCH_CHAT", message=""), Sign.FAILURE),
         (Rejected(reason="GONE", message="", peer_blocked=True), Sign.PEER_BLOCK),
+        (Rejected(reason="ALREADY_CONNECTED", message="", is_repeat=True), Sign.NONE),
         (Rejected(reason=CONTENT_UNREADABLE, message=""), Sign.NONE),
         (AuthRefused(message=""), Sign.NONE),
         (NotSent(reason="CONNECTION_REFUSED", message=""), Sign.NONE),

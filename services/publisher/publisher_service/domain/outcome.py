@@ -52,6 +52,8 @@ class Rejected:
     message: str
     # The page, chat, address or contact wants no posts of this account.
     peer_blocked: bool = False
+    # The same is done already, which says nothing against the page, chat, address or contact.
+    is_repeat: bool = False
 
 
 @record(frozen=True, slots=True, kw_only=True)

@@ -114,8 +114,10 @@ def outcome_of(error: ProviderError) -> Outcome:
             | ErrorClass.CONFIG
         ):
             return RateLimited(message=message, retry_after=wait_of(error) or _WAITS[kind], level=_LEVELS[kind])
-        case ErrorClass.PERMANENT | ErrorClass.PERMANENT_MEDIA | ErrorClass.DUPLICATE_HINT | ErrorClass.TARGET_MOVED:
+        case ErrorClass.PERMANENT | ErrorClass.PERMANENT_MEDIA | ErrorClass.TARGET_MOVED:
             return Rejected(reason=reason, message=message)
+        case ErrorClass.DUPLICATE_HINT:
+            return Rejected(reason=reason, message=message, is_repeat=True)
         case ErrorClass.TARGET_GONE:
             return Rejected(reason=reason, message=message, peer_blocked=True)
         case ErrorClass.RETRY_LATER | ErrorClass.RETRY_NOW:

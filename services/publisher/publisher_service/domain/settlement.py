@@ -227,7 +227,7 @@ def publish_time(reported: datetime | None, *, since: datetime | None, now: date
 
 
 def _sign(refusal: Rejected) -> Sign:
-    if refusal.reason == CONTENT_UNREADABLE:
+    if refusal.is_repeat or refusal.reason == CONTENT_UNREADABLE:
         return Sign.NONE
     return Sign.PEER_BLOCK if refusal.peer_blocked else Sign.FAILURE
 
