@@ -221,8 +221,10 @@ async def test_the_key_is_in_no_message(tmp_path: Path) -> None:
         provider = Provider(scene.adapter, SystemClock())
         scene.network.faults.add(refusal("invalid_message", detail=f"no {KEY}"), refusal("x", 401, detail=KEY))
         seen = [await provider.send(await scene.ready()) for _ in range(2)]
-        assert all("***" in repr(each) for each in seen)
-        assert KEY not in repr((seen, scene.adapter, scene.post))
+        scene.network.faults.add(refusal("disconnected_account", 401, detail=KEY))
+        looked = await provider.look(await scene.ready())
+        assert all("***" in repr(each) for each in (*seen, looked))
+        assert KEY not in repr((seen, looked, scene.adapter, scene.post))
 
 
 async def test_verify_asks_for_the_account_and_not_for_a_token(tmp_path: Path) -> None:

@@ -119,7 +119,11 @@ LISTS = st.builds(
 @settings(max_examples=300)
 @given(ANSWERS | LISTS)
 async def test_any_list_is_looked_through(answer: Answer) -> None:
-    looks = UnipileLooks(Calls("Unipile", cast(HttpOrigin, Origin(answer)), timeout=timedelta(seconds=1)), {})
+    looks = UnipileLooks(
+        Calls("Unipile", cast(HttpOrigin, Origin(answer)), timeout=timedelta(seconds=1)),
+        {},
+        classify=unipile_errors.classify_unipile,
+    )
     seen: list[Any] = [
         await looks.email(POST),
         await looks.message(POST, "ACoAAgrace-hopper"),

@@ -65,7 +65,7 @@ class UnipileAdapter:
         self._api_key = api_key
         self._headers = {"X-API-KEY": api_key.reveal(), "Accept": "application/json"}
         self._calls = Calls("Unipile", origin, timeout=self.limits.request_timeout)
-        self._looks = UnipileLooks(self._calls, self._headers)
+        self._looks = UnipileLooks(self._calls, self._headers, classify=self._error)
 
     async def verify(
         self, organization_id: str, external_account_id: str, credentials: Credentials, settings: Mapping[str, str]

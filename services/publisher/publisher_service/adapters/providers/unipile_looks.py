@@ -4,7 +4,7 @@ Absence is none. Unipile lists a message once it has read the mailbox, or Linked
 takes at most; an invitation that was accepted or withdrawn is not listed either.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from urllib.parse import quote, urlencode
@@ -12,9 +12,9 @@ from urllib.parse import quote, urlencode
 from publisher_service.adapters.providers.adapter import Post
 from publisher_service.adapters.providers.answers import is_post_name, list_in, object_of, time_of
 from publisher_service.adapters.providers.calls import Calls, Unanswered
-from publisher_service.adapters.providers.unipile_errors import classify_unipile
+from publisher_service.adapters.providers.http_origin import Answer
 from publisher_service.domain.outcome import AuthRefused, Finding, Found, NoProof
-from publisher_service.domain.provider_error import outcome_of
+from publisher_service.domain.provider_error import ProviderError, outcome_of
 
 # The clock of the network may differ from our own by this much.
 _SKEW: Final = timedelta(minutes=1)
@@ -27,9 +27,13 @@ Item = Mapping[str, Any]
 
 
 class UnipileLooks:
-    def __init__(self, calls: Calls, headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, calls: Calls, headers: Mapping[str, str], *, classify: Callable[[Answer], ProviderError]
+    ) -> None:
+        """`classify` returns what an error means, without the key that its message may repeat."""
         self._calls = calls
         self._headers = headers
+        self._classify = classify
 
     async def email(self, post: Post) -> Finding:
         """Looks for a sent e-mail to the recipient, with the subject, that is not older than the first request."""
@@ -118,7 +122,7 @@ class UnipileLooks:
         if isinstance(answer, Unanswered):
             return NoProof(message=answer.message)
         if answer.status != 200:
-            outcome = outcome_of(classify_unipile(answer))
+            outcome = outcome_of(self._classify(answer))
             if isinstance(outcome, AuthRefused):
                 return outcome
             return NoProof(message=f"the look-up answered {answer.status}")
