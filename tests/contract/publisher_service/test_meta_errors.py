@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from publisher_service.adapters.providers.facebook import written_by_page
 from publisher_service.adapters.providers.http_origin import Answer
+from publisher_service.adapters.providers.instagram import written_by_account
 from publisher_service.adapters.providers.instagram_containers import container_of
 from publisher_service.adapters.providers.meta_errors import meta_error, usage_quotas
 from publisher_service.adapters.providers.meta_graph import made
@@ -131,8 +133,10 @@ def test_no_answer_is_too_odd_to_be_read(body: bytes, header: bytes, status: int
 
 @given(entries=st.lists(NEARLY | JSON, max_size=4), text=st.text(), media=st.frozensets(st.text(), max_size=2))
 def test_no_list_is_too_odd_to_be_searched(entries: list[object], text: str, media: frozenset[str]) -> None:
-    seen = sightings(entries, text="message", time="code", url="id", account="1")
-    if seen is not None:
+    for is_own in (None, written_by_page("1"), written_by_account("1")):
+        seen = sightings(entries, text="message", time="code", url="id", is_own=is_own)
+        if seen is None:
+            continue
         recognized(seen, text=text, since=datetime(2026, 3, 2, tzinfo=UTC), media=media)
 
 

@@ -1,20 +1,15 @@
 """A post that a look recognizes by its text is proof only if it can be nobody else's."""
 
-import hashlib
 from collections.abc import AsyncIterator
-from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from postflow.drafts.v1 import draft_pb2
 from publisher_service.adapters.providers.adapter import Post, Proof
 from publisher_service.domain.outcome import Accepted, Ambiguous, Finding, Found
 from tests.usecase.publisher_service.replica import (
     Replica,
     TrustingAdapter,
     a_command,
-    a_draft,
     a_sent,
     claims_in,
 )
@@ -95,31 +90,4 @@ async def test_a_post_that_its_container_proves_is_known_by_it_if_in_doubt(datab
         await look_at_all(replica)
     named = await replica.rows("select external_id, external_url from post_job where state = 'PUBLISHED' order by id")
     assert {tuple(row) for row in named} == {("sp-1", "https://sp/1"), ("container", "")}
-    await replica.database.dispose()
-
-
-@pytest.mark.parametrize(
-    ("other", "is_proof"),
-    [
-        ({"text": "hello", "title": "Another"}, False),
-        ({"text": " hello\n"}, False),
-        ({"text": "common", "channel_texts": [draft_pb2.ChannelText(channel="facebook", text="hello")]}, False),
-        ({"text": "other"}, True),
-        ({"text": "other", "title": "Title"}, True),
-    ],
-)
-async def test_only_what_was_sent_tells_posts_in_doubt_apart(
-    database_url: str, other: dict[str, Any], is_proof: bool
-) -> None:
-    replica = Replica(database_url, adapter=ShowsOnePost(Proof.LOOKUP))
-    await replica.posts(2, account="page")
-    for draft, said in (("d0", {"text": "hello", "title": "Title"}), ("d1", other)):
-        encoded = draft_pb2.DraftContent(**said).SerializeToString()
-        digest = hashlib.sha256(encoded).hexdigest()
-        saved = replace(a_draft(draft, "page", version=2), content=encoded, content_digest=digest)
-        await replica.save(saved)
-        await lose(replica, draft)
-    (question,) = [each for each in (await replica.recover()).questions if each.job.draft_id == "d0"]
-    await replica.look_up(question.job)
-    assert ("PUBLISHED" in await replica.states()) is is_proof
     await replica.database.dispose()

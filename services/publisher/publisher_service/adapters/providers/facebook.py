@@ -149,7 +149,7 @@ class FacebookAdapter:
         entries = await self._graph.listed(path, post.access_token, query, most_pages=_MOST_PAGES)
         if isinstance(entries, ProviderError):
             return proves_nothing(of_comment(entries) if post.follows else entries)
-        is_own = _written_by(post.external_account_id) if post.follows else None
+        is_own = written_by_page(post.external_account_id) if post.follows else None
         seen = sightings(entries, text="message", time="created_time", url="permalink_url", is_own=is_own)
         if seen is None:
             return NoProof(message="the list of posts cannot be read")
@@ -253,7 +253,9 @@ def _refused(error: ProviderError, answer: Answer) -> Outcome:
     return replace(outcome, quotas=usage_quotas(answer)) if isinstance(outcome, RateLimited) else outcome
 
 
-def _written_by(page: str) -> IsOwn:
+def written_by_page(page: str) -> IsOwn:
+    """Returns what tells the comments of a page from those of others; Facebook does not always name their authors."""
+
     def is_own(comment: Mapping[str, Any]) -> bool | None:
         author = object_in(comment, "from").get("id")
         return author == page if isinstance(author, str) else None

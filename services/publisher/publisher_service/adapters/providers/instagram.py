@@ -210,14 +210,16 @@ class InstagramAdapter:
         entries = await self._graph.listed(path, post.access_token, query, most_pages=10)
         if isinstance(entries, ProviderError):
             return proves_nothing(of_comment(entries))
-        is_own = _written_by(post.external_account_id)
+        is_own = written_by_account(post.external_account_id)
         seen = sightings(entries, text="text", time="timestamp", url="permalink", is_own=is_own)
         if seen is None:
             return NoProof(message="the list of comments cannot be read")
         return recognized(seen, text=post.text, since=post.since)
 
 
-def _written_by(account: str) -> IsOwn:
+def written_by_account(account: str) -> IsOwn:
+    """Returns what tells the comments of an account from those that others may have written."""
+
     def is_own(comment: Mapping[str, Any]) -> bool | None:
         names = (comment.get("user"), object_in(comment, "user").get("id"), object_in(comment, "from").get("id"))
         # Another name may be that of the account in another scope.
