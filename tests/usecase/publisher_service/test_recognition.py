@@ -1,4 +1,4 @@
-"""A post that was recognized by its text is told from others of the account by what they have sent, and where to."""
+"""A post that was recognized by its text is known from others of the account by what they have sent, and where to."""
 
 import hashlib
 from collections.abc import AsyncIterator
@@ -58,7 +58,7 @@ async def test_a_post_in_doubt_is_a_rival_if_it_has_sent_the_same(
     assert await may_be_of_another(replica) is expected
 
 
-async def test_a_mail_is_told_from_others_by_its_subject(replica: Replica) -> None:
+async def test_a_mail_is_known_by_its_subject(replica: Replica) -> None:
     await send(replica, "d0", SAID)
     await send(replica, "d1", {"text": "other", "title": "Title"})
     await replica.write("update post_job set destination = 'Ann@example.com'")
