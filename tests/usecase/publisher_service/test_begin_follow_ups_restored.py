@@ -5,11 +5,25 @@ from datetime import datetime
 from publisher_service.application.take_over_jobs import TakeOverJobs
 from publisher_service.domain.outcome import Absent, Found
 from publisher_service.domain.post_job import JobState, PostJob, Target
+from publisher_service.domain.resolution import Resolution, Said
 from publisher_service.wire.posts import post_job_changed
 from publisher_service.wire.restored import announced_job
 from servicekit.ids import Uuid7Source
 from servicekit.pg.outbox import Outbox
-from tests.usecase.publisher_service.follow_ups import claim_part, due, id_of, jobs, publish, settle, states, write
+from testkit.calls import call
+from tests.usecase.publisher_service.follow_ups import (
+    COMMENTS,
+    claim_part,
+    claim_post,
+    commented,
+    due,
+    id_of,
+    jobs,
+    publish,
+    settle,
+    states,
+    write,
+)
 from tests.usecase.publisher_service.replica import DUE, FAR, Replica, TrustingAdapter
 from tests.usecase.publisher_service.restoring import Replay, a_slot, leave, reconcile, restored
 
@@ -117,12 +131,107 @@ async def test_comments_that_the_copy_lacks_are_made_from_their_announcements(re
     assert await states(replica) == ["PUBLISHED", "PUBLISHED", "UNKNOWN RESTORED"], "it was due by the mark"
 
 
+async def test_a_comment_behind_a_post_that_the_copy_shows_out_is_looked_up(replica: Replica) -> None:
+    """The lost database has sent it, and its announcement is lost, too."""
+    await write(replica)
+    await publish(replica)
+    await restored(replica)
+    await reconcile(replica)
+    assert await replica.begin_follow_ups()
+    assert await states(replica) == ["PUBLISHED", "UNKNOWN RESTORED", "PENDING"]
+
+
+async def test_a_comment_behind_a_post_that_was_in_flight_is_looked_up(
+    replica: Replica, hasty: Replica, database_url: str
+) -> None:
+    await write(replica)
+    await claim_post(hasty)
+    await replica.recover()
+    await restored(replica)
+    await reconcile(replica)
+    seeing = Replica(database_url, adapter=SeeingAdapter())
+    (question,) = (await replica.recover()).questions
+    await seeing.look_up(question.job)
+    await leave(replica)
+    assert await replica.begin_follow_ups()
+    assert await states(replica) == ["PUBLISHED", "UNKNOWN RESTORED", "PENDING"]
+    await seeing.database.dispose()
+
+
+async def test_a_comment_behind_a_post_that_a_person_resolves_later_is_looked_up(
+    replica: Replica, hasty: Replica
+) -> None:
+    await write(replica)
+    await claim_post(hasty)
+    await replica.recover()
+    await restored(replica)
+    await reconcile(replica)
+    await leave(replica, force=True)
+    assert (await states(replica))[0].startswith("NEEDS_ATTENTION")
+    seen = Resolution(
+        outcome=Said.PUBLISHED, external_id="seen", external_url="", publish_time=None, resolver="ann", note=""
+    )
+    await replica.resolve(call("ResolvePostJob"), id_of(0), seen)
+    assert await replica.begin_follow_ups()
+    assert await states(replica) == ["PUBLISHED", "UNKNOWN RESTORED", "PENDING"]
+
+
+async def test_a_comment_that_begins_before_the_restore_is_noticed_is_looked_up(
+    replica: Replica, another: Replica
+) -> None:
+    """Finds it by its part: it is due after the mark, unlike all that the copy shows as due."""
+    await write(replica)
+    await publish(replica)
+    assert await replica.begin_follow_ups()
+    await restored(another, mark_time=DUE)
+    await reconcile(another)
+    assert await states(replica) == ["PUBLISHED", "UNKNOWN RESTORED", "PENDING"]
+
+
+async def test_a_comment_that_arrives_in_the_safe_mode_is_looked_up(replica: Replica) -> None:
+    """Its draft was announced since the copy, and the lost database may have sent it."""
+    await replica.posts(1)
+    await settle(replica, await claim_post(replica))
+    await restored(replica)
+    await reconcile(replica)
+    await replica.save(commented("d0", *COMMENTS, revision=2), now=await now(replica))
+    await leave(replica)
+    assert await replica.begin_follow_ups()
+    assert await states(replica) == ["PUBLISHED", "UNKNOWN RESTORED", "PENDING"]
+
+
+async def test_a_comment_that_is_written_after_the_safe_mode_goes_out(replica: Replica) -> None:
+    await replica.posts(1)
+    await settle(replica, await claim_post(replica))
+    await restored(replica)
+    await reconcile(replica)
+    await leave(replica)
+    await replica.save(commented("d0", *COMMENTS, revision=2), now=await now(replica))
+    assert await replica.begin_follow_ups()
+    assert await states(replica) == ["PUBLISHED", "READY", "PENDING"]
+
+
+async def test_a_comment_on_a_post_that_goes_out_after_the_safe_mode_goes_out(replica: Replica) -> None:
+    await write(replica)
+    await restored(replica)
+    await reconcile(replica)
+    await leave(replica)
+    await publish(replica)
+    assert await replica.begin_follow_ups()
+    assert await states(replica) == ["PUBLISHED", "READY", "PENDING"]
+
+
 async def test_on_a_database_that_was_never_restored_nothing_is_looked_up(replica: Replica) -> None:
     await write(replica)
     await publish(replica)
     await replica.write("update attempt set sender = ''")
     assert await replica.begin_follow_ups()
     assert (await states(replica))[1] == "READY"
+
+
+async def now(replica: Replica) -> datetime:
+    async with replica.database.read() as connection:
+        return await replica.clock.now(connection)
 
 
 class SeeingAdapter(TrustingAdapter):

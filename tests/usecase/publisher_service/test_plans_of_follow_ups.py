@@ -15,7 +15,7 @@ from publisher_service.adapters.postgres.follow_ups import (
     jobs_with_due_part,
     lock_free_jobs,
     put_off_due,
-    sent_before_restore,
+    tried_before,
 )
 from publisher_service.adapters.postgres.follow_ups_due import note_due
 from publisher_service.adapters.postgres.jobs import list_jobs, save_jobs
@@ -106,7 +106,9 @@ async def test_follow_ups_that_begin_read_only_their_page(explaining: Explaining
     connection: Any = explaining
     locked = await lock_free_jobs(connection, keys(1))
     assert [job.part for job in locked] == [1] * PAGE
-    assert await sent_before_restore(connection, keys(0)) == set()
+    assert await tried_before(connection, dict.fromkeys(keys(0), False), end_time=NOW) == set()
+    later = NOW + timedelta(minutes=1)
+    assert await tried_before(connection, dict.fromkeys(keys(0), True), end_time=later) == set(keys(0))
     await put_off_due(connection, keys(0), until=NOW + timedelta(minutes=1))
     await drop_due(connection, keys(0))
     explaining.check(PAGE)

@@ -17,7 +17,7 @@ from publisher_service.adapters.postgres.follow_ups import (
     jobs_with_due_part,
     lock_free_jobs,
     put_off_due,
-    sent_before_restore,
+    tried_before,
 )
 from publisher_service.adapters.postgres.follow_ups_due import note_due
 from publisher_service.adapters.postgres.jobs import known_jobs, save_jobs
@@ -127,12 +127,11 @@ class BeginFollowUps:
     ) -> None:
         """Stores follow-ups as they have begun. One that a lost database may have sent is looked up before."""
         ready = [job for job in after if job.state is JobState.READY]
-        lost = set[Key]()
+        maybe: Sequence[PostJob] = ()
         if mode is not None:
-            lost = await sent_before_restore(tx.connection, [behind[job.key].key for job in ready])
-            maybe = [job for job in ready if behind[job.key].key in lost]
+            maybe = await _maybe_sent(tx, mode, ready, behind)
             await doubt(tx, mode, maybe, policies=self._policies, outbox=self._outbox, now=now)
-        others = [job for job in after if behind[job.key].key not in lost]
+        others = [job for job in after if job not in maybe]
         await save_jobs(tx.connection, others)
         # Nothing behind one that the provider does not take is taken either.
         failed = [job for job in others if job.state is JobState.FAILED and is_passed_on(job)]
@@ -141,3 +140,19 @@ class BeginFollowUps:
         tx.after_commit(partial(write_outcomes, others))
         if ready:
             tx.after_commit(self._wake_sweep)
+
+
+async def _maybe_sent(
+    tx: Transaction, mode: SafeMode, ready: Sequence[PostJob], behind: Mapping[Key, PostJob]
+) -> list[PostJob]:
+    """Returns the follow-ups that may have been sent from a database that is lost: it may have found the part before.
+
+    Those that were made after the safe mode are new.
+    """
+    left = mode.leave_time
+    if left is None:
+        # Nothing is claimed meanwhile: what is out was out for the lost database, too.
+        return list(ready)
+    copied = {behind[job.key].key: job.create_time < left for job in ready}
+    tried = await tried_before(tx.connection, copied, end_time=left)
+    return [job for job in ready if behind[job.key].key in tried]

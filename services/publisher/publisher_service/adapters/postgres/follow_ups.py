@@ -1,6 +1,6 @@
 """Follow-ups that are due: `follow_up_due` has a row for each job whose next part is to be looked at."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -67,13 +67,17 @@ _PUT_OFF = text("""
     from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as later (organization_id, id)
     where d.organization_id = later.organization_id and d.post_job_id = later.id
 """)
-# A claim names its attempt; those that stand for attempts of a lost database have no name.
-_SENT_BEFORE = text("""
+# A claim names its attempt; those that stand for attempts of a lost database have no name. In a safe mode nothing is
+# claimed: what was tried before its end was tried before the copy.
+_TRIED_BEFORE = text("""
     select organization_id, id
-    from unnest(cast(:organization_ids as text[]), cast(:ids as text[])) as wanted (organization_id, id)
+    from unnest(
+        cast(:organization_ids as text[]), cast(:ids as text[]), cast(:are_copied as boolean[])
+    ) as wanted (organization_id, id, is_copied)
     where exists (
         select from attempt a
-        where a.organization_id = wanted.organization_id and a.post_job_id = wanted.id and a.sender = ''
+        where a.organization_id = wanted.organization_id and a.post_job_id = wanted.id
+            and (a.sender = '' or (wanted.is_copied and a.start_time < :end_time))
     )
 """)
 
@@ -103,7 +107,11 @@ async def put_off_due(connection: AsyncConnection, jobs: Iterable[Key], *, until
     await connection.execute(_PUT_OFF, key_arrays(jobs, "ids") | {"next_time": until})
 
 
-async def sent_before_restore(connection: AsyncConnection, jobs: Iterable[Key]) -> set[Key]:
-    """Returns which of the jobs may have been sent from a database that is lost."""
-    rows = await connection.execute(_SENT_BEFORE, key_arrays(jobs, "ids"))
-    return {(row.organization_id, row.id) for row in rows}
+async def tried_before(connection: AsyncConnection, jobs: Mapping[Key, bool], *, end_time: datetime) -> set[Key]:
+    """Returns which of the jobs may have been out on a database that is lost.
+
+    Those that map to True also if the copy shows an attempt. `end_time` is that of the safe mode.
+    """
+    are_copied = [is_copied for _, is_copied in sorted(jobs.items())]
+    names = key_arrays(jobs, "ids") | {"are_copied": are_copied, "end_time": end_time}
+    return {(row.organization_id, row.id) for row in await connection.execute(_TRIED_BEFORE, names)}

@@ -23,10 +23,12 @@ _ADD_ATTEMPTS = text("""
     ) as a (organization_id, id, run, number, fence, revision, start_time, reason, message)
 """)
 
-# In parts, so that no lock is held for long. What stands in `reconciled_job` has had its turn.
+# In parts, so that no lock is held for long. What stands in `reconciled_job` has had its turn. A follow-up that is due
+# after the mark has begun on the copy, before anybody noticed that it is one.
 _MAYBE_SENT = text(f"""
     select {READ_JOB} from post_job
-    where list_state in ('SCHEDULED', 'READY', 'WAITING', 'BLOCKED') and state <> 'SENDING' and schedule_time <= :until
+    where list_state in ('SCHEDULED', 'READY', 'WAITING', 'BLOCKED') and state <> 'SENDING'
+        and (schedule_time <= :until or part > 0)
         and not exists (
             select from reconciled_job r
             where r.number = :number and r.organization_id = post_job.organization_id and r.post_job_id = post_job.id
