@@ -23,7 +23,6 @@ FAULTS = {
 NOT_FOR_CALLERS = {
     "ACCOUNT_NOT_KNOWN",  # Drafts then says nothing about the account
     "MALFORMED_EVENT",  # operators see it
-    "MEDIA_NOT_KNOWN",  # Drafts then saves without the facts
     "RULES_NOT_KNOWN",  # Drafts then saves without a check
     "WITHDRAWAL_NOT_CONFIRMED",  # Drafts makes WITHDRAW_PENDING of it
 }

@@ -18,6 +18,6 @@ class Settings(StreamSettings):
     database_connections: Count = 8  # most connections for writing; for reading, half as many more
     withdraw_deadline: timedelta = timedelta(seconds=3)  # of one WithdrawContent call; less than domain.draft.PATIENCE
     account_deadline: timedelta = timedelta(milliseconds=500)  # of one GetAccount call, for an account without events
-    media_deadline: timedelta = timedelta(seconds=6)  # of one InspectMedia call, which waits for the fetch of media
+    media_deadline: timedelta = timedelta(seconds=6)  # of all InspectMedia calls about a draft, which wait for fetches
     withdraw_period: Period = timedelta(seconds=1)  # between searches for withdrawals whose caller has gone
     housekeeping_period: Period = timedelta(minutes=1)  # between clean-ups of expired rows

@@ -1,5 +1,6 @@
 """Calls to Publisher over gRPC."""
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from datetime import timedelta
@@ -27,6 +28,10 @@ from servicekit.faults import Fault, NotFound, Refused, Unavailable
 from servicekit.rpc import calling
 
 _OUTCOMES = {WITHDRAW_OUTCOME_WITHDRAWN, WITHDRAW_OUTCOME_TOO_LATE, WITHDRAW_OUTCOME_PUBLISHED}
+
+# The most addresses that Publisher takes in one question, and the most questions about one draft in flight.
+_MOST_MEDIA = 20
+_QUESTIONS_AT_ONCE = 4
 
 _log = logging.getLogger(__name__)
 
@@ -73,14 +78,29 @@ class MediaClient:
         self._deadline = deadline.total_seconds()
 
     async def inspect(self, organization_id: str, urls: Sequence[str]) -> Inspected:
+        places = asyncio.Semaphore(_QUESTIONS_AT_ONCE)
+        async with asyncio.TaskGroup() as group:
+            asked = [
+                group.create_task(self._ask(places, organization_id, urls[first : first + _MOST_MEDIA]))
+                for first in range(0, len(urls), _MOST_MEDIA)
+            ]
+        return {url: found for each in asked for url, found in each.result().items()}
+
+    async def _ask(self, places: asyncio.Semaphore, organization_id: str, urls: Sequence[str]) -> Inspected:
+        """Returns nothing if Publisher does not answer in time. A refusal is a defect: asking again changes nothing."""
         request = InspectMediaRequest(organization_id=organization_id, urls=urls)
         try:
-            with calling():
-                response = await self._stub.InspectMedia(request, timeout=self._deadline)
-        except Unavailable:
-            raise
-        except (Fault, grpc.aio.AioRpcError) as error:
-            raise Unavailable("MEDIA_NOT_KNOWN", "publisher did not answer what the media is") from error
+            async with asyncio.timeout(self._deadline), places:
+                with calling():
+                    response = await self._stub.InspectMedia(request, timeout=self._deadline)
+        except (Unavailable, TimeoutError):
+            return {}
+        except Fault as refusal:
+            raise RuntimeError("publisher refused to inspect media") from refusal
+        except grpc.aio.AioRpcError as error:
+            # A release of Publisher that has no such call, for example.
+            _log.warning("publisher did not answer what the media is: %s", error.code())
+            return {}
         return contents.inspected(response)
 
 

@@ -13,12 +13,11 @@ from drafts_service.domain.channel_rules import Rules, require_within_rules
 from drafts_service.domain.content import Content
 from drafts_service.domain.media import Inspected, pinned, require_usable
 from drafts_service.domain.target import Target
-from servicekit.faults import Unavailable
 
 
 class MediaInspector(Protocol):
     async def inspect(self, organization_id: str, urls: Sequence[str]) -> Inspected:
-        """Raises Unavailable if Publisher does not answer."""
+        """Leaves out what Publisher does not answer for soon."""
         ...
 
 
@@ -45,13 +44,8 @@ class ContentCheck:
         return pinned(content, found)
 
     async def inspect(self, organization_id: str, urls: Sequence[str]) -> Inspected:
-        """Returns nothing if Publisher does not answer."""
-        if not urls:
-            return {}
-        try:
-            return await self._media.inspect(organization_id, urls)
-        except Unavailable:
-            return {}
+        """Leaves out what Publisher does not answer for soon."""
+        return await self._media.inspect(organization_id, urls) if urls else {}
 
     async def rules(self) -> Rules | None:
         return await self._rules()
