@@ -103,7 +103,7 @@ def servicer(
             check=check,
         ),
         approve=ApproveDraft(approval=approval, ledger=ledger, check=check),
-        approve_batch=BatchApproveDrafts(approval=approval, ledger=ledger),
+        approve_batch=BatchApproveDrafts(approval=approval, ledger=ledger, check=check),
     )
 
 

@@ -1,4 +1,4 @@
-"""Questions of Drafts about media: as many as Publisher takes at a time, whatever the draft has."""
+"""Questions of Drafts about media: as many as Publisher takes at a time, no matter how many the draft has."""
 
 from __future__ import annotations
 

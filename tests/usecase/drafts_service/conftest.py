@@ -125,9 +125,12 @@ class FakeMedia:
     def __init__(self) -> None:
         self.found: Inspected | None = None
         self.asked: list[list[str]] = []
+        self.before_answer: Callable[[], Awaitable[None]] | None = None
 
     async def inspect(self, organization_id: str, urls: Sequence[str]) -> Inspected:
         self.asked.append(list(urls))
+        if self.before_answer:
+            await self.before_answer()
         return {url: self.found[url] for url in urls if url in self.found} if self.found else {}
 
 
@@ -225,10 +228,10 @@ def approve_draft(ledger: RequestLedger, outbox: Outbox, check: ContentCheck) ->
 
 
 @pytest.fixture
-def approve_drafts(ledger: RequestLedger, outbox: Outbox) -> ApproveBatch:
+def approve_drafts(ledger: RequestLedger, outbox: Outbox, check: ContentCheck) -> ApproveBatch:
     """`await approve_drafts(given=[GivenApproval(...), ...])`"""
     return _as_called(
-        BatchApproveDrafts(approval=DraftApproval(outbox), ledger=ledger),
+        BatchApproveDrafts(approval=DraftApproval(outbox), ledger=ledger, check=check),
         pb.BatchApproveDraftsRequest,
         pb.BatchApproveDraftsResponse,
         drafts.batch_approve_drafts_response,

@@ -105,7 +105,8 @@ class DraftsServiceServicer:
         """ApproveDraft allows the current content to be sent. Approving it twice has no further effect. Media whose bytes are
         not known yet is fetched first: its facts become part of the content, in the next revision, and no other bytes are
         sent. UNAVAILABLE `MEDIA_UNCHECKED` when it could not be fetched for now, INVALID_ARGUMENT `MEDIA_REFUSED` when it
-        cannot be used, or `CONTENT_BREAKS_RULES` when a channel does not take it. ABORTED
+        cannot be used, or `CONTENT_BREAKS_RULES` when a channel does not take the content: a draft that could not be
+        checked when it was saved is checked here. ABORTED
         `ETAG_MISMATCH` for a stale etag, ABORTED `DIGEST_MISMATCH` when `content_digest` is not that of the current
         content.
         """
@@ -127,7 +128,8 @@ class DraftsServiceServicer:
 
     def BatchApproveDrafts(self, request, context):
         """BatchApproveDrafts allows the current content of up to 200 drafts to be sent. Each has a result of its own: the
-        error of one, such as `DRAFT_NOT_FOUND`, `ETAG_MISMATCH` or `DIGEST_MISMATCH`, leaves the others alone.
+        error of one, such as `DRAFT_NOT_FOUND`, `ETAG_MISMATCH` or `CONTENT_BREAKS_RULES`, leaves the others alone. Media is
+        not fetched: a draft of which some is not known yet is `MEDIA_UNCHECKED`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -54,7 +54,8 @@ class DraftsServiceStub:
     """ApproveDraft allows the current content to be sent. Approving it twice has no further effect. Media whose bytes are
     not known yet is fetched first: its facts become part of the content, in the next revision, and no other bytes are
     sent. UNAVAILABLE `MEDIA_UNCHECKED` when it could not be fetched for now, INVALID_ARGUMENT `MEDIA_REFUSED` when it
-    cannot be used, or `CONTENT_BREAKS_RULES` when a channel does not take it. ABORTED
+    cannot be used, or `CONTENT_BREAKS_RULES` when a channel does not take the content: a draft that could not be
+    checked when it was saved is checked here. ABORTED
     `ETAG_MISMATCH` for a stale etag, ABORTED `DIGEST_MISMATCH` when `content_digest` is not that of the current
     content.
     """
@@ -68,7 +69,8 @@ class DraftsServiceStub:
     """
     BatchApproveDrafts: _grpc.UnaryUnaryMultiCallable[_drafts_service_pb2.BatchApproveDraftsRequest, _drafts_service_pb2.BatchApproveDraftsResponse]
     """BatchApproveDrafts allows the current content of up to 200 drafts to be sent. Each has a result of its own: the
-    error of one, such as `DRAFT_NOT_FOUND`, `ETAG_MISMATCH` or `DIGEST_MISMATCH`, leaves the others alone.
+    error of one, such as `DRAFT_NOT_FOUND`, `ETAG_MISMATCH` or `CONTENT_BREAKS_RULES`, leaves the others alone. Media is
+    not fetched: a draft of which some is not known yet is `MEDIA_UNCHECKED`.
     """
 
 @_typing.type_check_only
@@ -97,7 +99,8 @@ class DraftsServiceAsyncStub(DraftsServiceStub):
     """ApproveDraft allows the current content to be sent. Approving it twice has no further effect. Media whose bytes are
     not known yet is fetched first: its facts become part of the content, in the next revision, and no other bytes are
     sent. UNAVAILABLE `MEDIA_UNCHECKED` when it could not be fetched for now, INVALID_ARGUMENT `MEDIA_REFUSED` when it
-    cannot be used, or `CONTENT_BREAKS_RULES` when a channel does not take it. ABORTED
+    cannot be used, or `CONTENT_BREAKS_RULES` when a channel does not take the content: a draft that could not be
+    checked when it was saved is checked here. ABORTED
     `ETAG_MISMATCH` for a stale etag, ABORTED `DIGEST_MISMATCH` when `content_digest` is not that of the current
     content.
     """
@@ -111,7 +114,8 @@ class DraftsServiceAsyncStub(DraftsServiceStub):
     """
     BatchApproveDrafts: _aio.UnaryUnaryMultiCallable[_drafts_service_pb2.BatchApproveDraftsRequest, _drafts_service_pb2.BatchApproveDraftsResponse]  # type: ignore[assignment]
     """BatchApproveDrafts allows the current content of up to 200 drafts to be sent. Each has a result of its own: the
-    error of one, such as `DRAFT_NOT_FOUND`, `ETAG_MISMATCH` or `DIGEST_MISMATCH`, leaves the others alone.
+    error of one, such as `DRAFT_NOT_FOUND`, `ETAG_MISMATCH` or `CONTENT_BREAKS_RULES`, leaves the others alone. Media is
+    not fetched: a draft of which some is not known yet is `MEDIA_UNCHECKED`.
     """
 
 class DraftsServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -161,7 +165,8 @@ class DraftsServiceServicer(metaclass=_abc_1.ABCMeta):
         """ApproveDraft allows the current content to be sent. Approving it twice has no further effect. Media whose bytes are
         not known yet is fetched first: its facts become part of the content, in the next revision, and no other bytes are
         sent. UNAVAILABLE `MEDIA_UNCHECKED` when it could not be fetched for now, INVALID_ARGUMENT `MEDIA_REFUSED` when it
-        cannot be used, or `CONTENT_BREAKS_RULES` when a channel does not take it. ABORTED
+        cannot be used, or `CONTENT_BREAKS_RULES` when a channel does not take the content: a draft that could not be
+        checked when it was saved is checked here. ABORTED
         `ETAG_MISMATCH` for a stale etag, ABORTED `DIGEST_MISMATCH` when `content_digest` is not that of the current
         content.
         """
@@ -187,7 +192,8 @@ class DraftsServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_drafts_service_pb2.BatchApproveDraftsResponse, _abc.Awaitable[_drafts_service_pb2.BatchApproveDraftsResponse]]:
         """BatchApproveDrafts allows the current content of up to 200 drafts to be sent. Each has a result of its own: the
-        error of one, such as `DRAFT_NOT_FOUND`, `ETAG_MISMATCH` or `DIGEST_MISMATCH`, leaves the others alone.
+        error of one, such as `DRAFT_NOT_FOUND`, `ETAG_MISMATCH` or `CONTENT_BREAKS_RULES`, leaves the others alone. Media is
+        not fetched: a draft of which some is not known yet is `MEDIA_UNCHECKED`.
         """
 
 def add_DraftsServiceServicer_to_server(servicer: DraftsServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

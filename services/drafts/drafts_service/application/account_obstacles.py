@@ -11,6 +11,7 @@ from drafts_service.domain.account import (
     KnownAccount,
     Obstacle,
     Obstacles,
+    Providers,
     absent,
     obstacle_of,
 )
@@ -23,8 +24,6 @@ _Asked = tuple[str, Collection[str]]
 """An organization, and ids of its accounts."""
 
 KnownAccounts = Mapping[str, KnownAccount]
-Providers = Mapping[str, str]
-"""By account id. One that is missing is not known."""
 
 
 class AccountDirectory(Protocol):

@@ -7,8 +7,9 @@ and approved only once the bytes of its media are known.
 from collections.abc import Sequence
 from typing import Protocol
 
-from drafts_service.application.account_obstacles import AccountObstacles, Providers
+from drafts_service.application.account_obstacles import AccountObstacles
 from drafts_service.application.known_rules import KnownRules
+from drafts_service.domain.account import Providers
 from drafts_service.domain.channel_rules import Rules, require_within_rules
 from drafts_service.domain.content import Content
 from drafts_service.domain.media import Inspected, pinned, require_usable

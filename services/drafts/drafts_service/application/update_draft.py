@@ -14,10 +14,10 @@ from typing import Generic, assert_never
 from drafts_service.adapters.postgres.accounts import find_accounts
 from drafts_service.adapters.postgres.drafts import lock_draft, save_draft
 from drafts_service.adapters.postgres.post_jobs import find_jobs
-from drafts_service.application.account_obstacles import AccountObstacles, Providers
+from drafts_service.application.account_obstacles import AccountObstacles
 from drafts_service.application.content_check import ContentCheck
 from drafts_service.application.give_up_edit import ContentWithdrawer, give_up_edit
-from drafts_service.domain.account import Obstacles
+from drafts_service.domain.account import AccountsUnchecked, require_learned
 from drafts_service.domain.channel_rules import Rules, require_within_rules
 from drafts_service.domain.content import checked_content
 from drafts_service.domain.draft import (
@@ -59,8 +59,8 @@ class _Edit:
     key: DraftKey
     etag: str
     change: Change
-    obstacles: Obstacles  # of the accounts that the change names
     rules: Rules | None  # those of a content; None if they are not known
+    is_learned: bool  # the accounts have been asked for; one that is still unknown is not checked
     media: Inspected  # of the media that the change names
 
 
@@ -103,18 +103,23 @@ class UpdateDraft:
     async def __call__(self, call: Call[UpdatedDraft, Answer], *, draft_id: str, etag: str, change: Change) -> Answer:
         """Ignores an empty `etag`; otherwise the draft must have it."""
         named = {target.social_account_id for target in change.targets or ()}
-        obstacles = await self._obstacles.find(call.organization_id, named) if named else {}
+        await self._obstacles.learn(call.organization_id, named)
         edit = _Edit(
             key=(call.organization_id, draft_id),
             etag=etag,
             change=change,
-            obstacles=obstacles,
             rules=await self._check.rules() if change.is_of_text else None,
+            is_learned=change.targets is not None,
             media=await self._check.inspect(
                 call.organization_id, list(dict.fromkeys(each.url for each in change.named_media))
             ),
         )
-        step = await self._attempt(call, edit, None)
+        try:
+            step = await self._attempt(call, edit, None)
+        except AccountsUnchecked as unchecked:
+            await self._check.learn(call.organization_id, unchecked.targets)
+            edit = replace(edit, is_learned=True)
+            step = await self._attempt(call, edit, None)
         for _ in range(_ROUNDS):
             if not isinstance(step, _Withdraw):
                 break
@@ -145,10 +150,10 @@ class UpdateDraft:
         past = await self._ledger.recall(tx, call, now=now)
         if past is not None:
             return _Answered(answer=past)
-        before = require_draft(await lock_draft(tx, edit.key), edit.key)
+        before = await _with_accounts(tx, require_draft(await lock_draft(tx, edit.key), edit.key), edit.change)
         jobs = await find_jobs(tx, edit.key)
         try:
-            after = _after(before, jobs, edit, await _providers(tx, before, edit), answer, now)
+            after = _after(before, jobs, edit, answer, now)
         except Fault as refusal:
             if answer is None:
                 raise
@@ -181,20 +186,21 @@ class UpdateDraft:
         raise _pending(key, below)
 
 
-async def _providers(tx: Transaction, draft: Draft, edit: _Edit) -> Providers:
-    """Returns the providers of the accounts that are targeted before or after the edit."""
-    if edit.rules is None:
-        return {}
-    accounts = {key[1] for key in draft.accounts} | {target.social_account_id for target in edit.change.targets or ()}
-    known = await find_accounts(tx, {(draft.organization_id, each) for each in accounts})
-    return {account_id: account.provider for (_, account_id), account in known.items()}
+async def _with_accounts(tx: Transaction, draft: Draft, change: Change) -> Draft:
+    """Returns the draft with what is known of the accounts that the change names."""
+    named = {target.social_account_id for target in change.targets or ()} - draft.obstacles.keys()
+    if not named:
+        return draft
+    found = await find_accounts(tx, {(draft.organization_id, each) for each in named})
+    obstacles = {key[1]: account.obstacle for key, account in found.items()}
+    providers = {key[1]: account.provider for key, account in found.items()}
+    return replace(draft, obstacles={**draft.obstacles, **obstacles}, providers={**draft.providers, **providers})
 
 
 def _after(
     before: Draft,
     jobs: Sequence[PostJob],
     edit: _Edit,
-    providers: Providers,
     answer: WithdrawalAnswer | None,
     now: datetime,
 ) -> Draft:
@@ -206,11 +212,13 @@ def _after(
     content = checked_content(edit.change.applied_to(known), targets)
     require_usable(content, edit.media)
     content = with_facts_of(pinned(content, edit.media), known)
-    if edit.rules is not None:
-        require_within_rules(content, targets, providers, edit.rules)
-    informed = replace(before, obstacles={**before.obstacles, **edit.obstacles}) if edit.obstacles else before
+    if edit.rules:
+        # A target that comes after Publisher has been asked to withdraw was checked by the edit that brought it.
+        if not edit.is_learned and answer is None:
+            require_learned(targets, before.obstacles, before.providers)
+        require_within_rules(content, targets, before.providers, edit.rules)
     placement = checked_placement(edit.change.applied_to_placement(before.placement), before=before.placement, now=now)
-    return edited(informed, body=contents.encoded_body(content), targets=targets, placement=placement, now=now)
+    return edited(before, body=contents.encoded_body(content), targets=targets, placement=placement, now=now)
 
 
 def _must_ask(before: Draft, change: Change, *, is_rewritten: bool) -> bool:

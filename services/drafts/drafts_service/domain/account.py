@@ -1,12 +1,13 @@
 """Publisher's social accounts, as far as they explain why a target cannot be sent."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
 from drafts_service.domain.post_job import OPEN, DraftState, JobState, PostJob, counts
 from drafts_service.domain.target import Target
+from servicekit.faults import Unavailable
 
 AccountKey = tuple[str, str]
 """Organization and account id."""
@@ -46,6 +47,34 @@ class Obstacle(StrEnum):
 
 Obstacles = Mapping[str, Obstacle]
 """By account id. An account that is missing here is unknown to Drafts."""
+
+
+Providers = Mapping[str, str]
+"""By account id. One that is missing or empty is not known."""
+
+
+class AccountsUnchecked(Unavailable):
+    """Publisher has not been asked about some accounts of the targets, whose rules are not known without it.
+
+    No caller sees it: the accounts are learned, and the work is done again.
+    """
+
+    def __init__(self, targets: Sequence[Target]) -> None:
+        super().__init__("ACCOUNTS_UNCHECKED", "the accounts of the targets are not known yet; try again in a moment")
+        self.targets = targets
+
+
+def require_learned(targets: Sequence[Target], obstacles: Obstacles, providers: Providers) -> None:
+    """Raises AccountsUnchecked if the provider of an account is not known, though there may be such an account.
+
+    An account that an earlier release has stored has none.
+    """
+    if any(
+        not providers.get(each.social_account_id)
+        and obstacles.get(each.social_account_id) is not Obstacle.ACCOUNT_NOT_FOUND
+        for each in targets
+    ):
+        raise AccountsUnchecked(targets)
 
 
 def obstacle_of(state: AccountState) -> Obstacle:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
-from drafts_service.domain.account import AccountKey, Obstacles
+from drafts_service.domain.account import AccountKey, Obstacles, Providers
 from drafts_service.domain.content import Body, ChannelMedia, ChannelText, Content, FollowUp, Media, MediaFacts
 from drafts_service.domain.post_job import FoldedState, JobState, PostJob
 from drafts_service.domain.slot_refusal import SlotRefusal, merged
@@ -98,7 +98,9 @@ class Draft:
     placement: Placement = NO_PLACEMENT
     refusals: tuple[SlotRefusal, ...] = ()
     folded: FoldedState = field(default_factory=FoldedState)
-    obstacles: Obstacles = field(default_factory=dict, compare=False)  # of its accounts, as of the read
+    # Of its accounts, as of the read.
+    obstacles: Obstacles = field(default_factory=dict, compare=False)
+    providers: Providers = field(default_factory=dict, compare=False)
 
     @property
     def key(self) -> DraftKey:

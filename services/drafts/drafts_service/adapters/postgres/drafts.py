@@ -25,10 +25,10 @@ COLUMNS = """
     state, schedule_time, publish_time, create_time, update_time, requested_time, category_id, brand_id,
     slot_refusals,
     (
-        select jsonb_object_agg(account.id, account.state)
+        select jsonb_object_agg(account.id, jsonb_build_array(account.state, account.provider))
         from jsonb_array_elements(draft.targets) as target
         cross join lateral (
-            select id, state from social_account
+            select id, state, provider from social_account
             where social_account.organization_id = draft.organization_id
                 and social_account.id = target.value ->> 0 offset 0
         ) as account
@@ -286,6 +286,7 @@ def draft_of(row: Iterable[Any]) -> Draft:
         state, schedule_time, publish_time, create_time, update_time, requested_time, category_id, brand_id,
         refusals, accounts,
     ) = row  # fmt: skip
+    known = (accounts or {}).items()
     return Draft(
         organization_id=organization_id,
         id=draft_id,
@@ -304,7 +305,8 @@ def draft_of(row: Iterable[Any]) -> Draft:
         else NO_PLACEMENT,
         refusals=_refusals(refusals) if refusals else (),
         folded=FoldedState(state=DraftState(state), schedule_time=schedule_time, publish_time=publish_time),
-        obstacles={account_id: obstacle_of(AccountState(state)) for account_id, state in (accounts or {}).items()},
+        obstacles={account_id: obstacle_of(AccountState(state)) for account_id, (state, _) in known},
+        providers={account_id: provider for account_id, (_, provider) in known},
     )
 
 
