@@ -29,6 +29,7 @@ from tests.usecase.publisher_service.machine.strategies import (
     begun_answers,
     caps,
     doubtful_answers,
+    followed,
     late_answers,
     moves,
     patience,
@@ -144,6 +145,19 @@ class PublisherMachine(Steps):
             for _ in range(1, times):
                 self.retry(post)
                 self.sweep("rejected")
+
+    @rule(post=followed, answer=answers, second=second_answers, is_at_once=st.booleans())
+    def comment(self, post: Post, answer: str, second: str, is_at_once: bool) -> None:
+        """The comment of a post that is out is sent again and again, the first time by one process or two."""
+        with self.story():
+            self._prepare([post], 2)
+            self.deliver(0, "accepted")
+            self.is_at_once = is_at_once
+            self.sweep_after(1, answer)
+            self.sweep_after(1, answer)
+            self.answer_late()
+            for seconds in (16, 12):
+                self.sweep_after(seconds, second)
 
     @rule(
         stopped=stopped_posts,

@@ -10,8 +10,9 @@ from publisher_service.domain.account_schedule import AccountSchedule
 from publisher_service.domain.claim import Command
 from publisher_service.domain.plan import SavedDraft, Slot
 from publisher_service.domain.take_back import CancelOutcome, SlotPost
-from tests.usecase.publisher_service.machine.scene import MOST, ORG
+from tests.usecase.publisher_service.machine.scene import FOLLOWED, MOST, ORG
 from tests.usecase.publisher_service.machine.world import World
+from tests.usecase.publisher_service.replica import CHANNELS
 
 
 class Authors:
@@ -36,7 +37,9 @@ class Authors:
         draft.revision += new_text or not draft.revision
         draft.brand = draft.brand if brand is None else brand
         text = f"{draft.accounts[0]}: {draft.id} in revision {draft.revision}"
-        content = draft_pb2.DraftContent(text=text).SerializeToString(deterministic=True)
+        comments = [draft_pb2.FollowUp(channel=CHANNELS[0], text=text)] if letter in FOLLOWED else []
+        message = draft_pb2.DraftContent(text=text, follow_ups=comments)
+        content = message.SerializeToString(deterministic=True)
         saved = SavedDraft(
             organization_id=ORG,
             draft_id=draft.id,
@@ -48,6 +51,7 @@ class Authors:
             targets=draft.targets(*draft.accounts[:left]),
             brand_id=draft.brand,
             campaign_id=draft.campaign,
+            follow_ups={each.channel: 1 for each in comments},
         )
         world.events.append(saved)
         draft.saved = saved

@@ -28,6 +28,11 @@ _LOGGED = """
     left join activity a on a.post_job_id = j.id and a.run = j.run and a.outcome = 'SUCCESS'
     where j.state = 'PUBLISHED' and j.evidence_kind = 'PROVIDER_ID' group by 1, 2 having count(a.id) <> 1
 """
+_FORGOTTEN = """
+    select part.id, part.state from post_job part
+    join post_job post using (organization_id, draft_id, social_account_id, channel, destination)
+    where part.part = 1 and post.part = 0 and part.state = 'PENDING' and post.state = 'PUBLISHED'
+"""
 _MOST_STEPS = 600
 _STEP = timedelta(seconds=10)
 _LONGEST_STEP = timedelta(hours=6)
@@ -51,6 +56,7 @@ class Ending:
             await self._engine.deliver(0, number, "accepted")
         await self._drain(patient=timedelta(hours=1) if lifts else timedelta(days=11))
         assert await world.rows("select 1 from account_gate where open_job_id is not null") == []
+        assert await world.rows(_FORGOTTEN) == [], "a comment has not begun, though its post is out"
         assert await world.rows(_LOGGED) == [], "the log of the accounts misses what is out, or has it twice"
         for job in await world.rows("select * from post_job where state = 'NEEDS_ATTENTION'"):
             key = f"{job.id}-{job.run}"
@@ -86,7 +92,7 @@ class Ending:
             await self._engine.take_turns(1, "accepted")
             world.end_step()
             await self._checks.check()
-            if not await world.rows(_OPEN):
+            if not await world.rows(_OPEN) and not await world.rows("select 1 from follow_up_due"):
                 break
             ((wake,),) = await world.rows(_NEXT, now=world.now)
             world.clock.moment = min(max(wake or world.now, world.now + _STEP), world.now + _LONGEST_STEP)

@@ -20,6 +20,12 @@ _RESERVED = """
         and cast(reserve_time at time zone :zone as date) = :day
 """
 
+_POST = """
+    select post.state, post.external_id from post_job part
+    join post_job post using (organization_id, draft_id, social_account_id, channel, destination)
+    where part.id = :id and post.part = 0
+"""
+
 
 class Engine:
     def __init__(self, world: World) -> None:
@@ -40,6 +46,7 @@ class Engine:
 
     async def sweep(self, process: int, answer: str) -> None:
         replica = self.world.processes[process]
+        await replica.begin_follow_ups()
         found = await replica.recover()
         for question in found.questions:
             await replica.look_up(question.job)
@@ -112,6 +119,7 @@ class Engine:
             world.failed.append(FailedClaim(sender=attempt.sender, jobs=[claimed.job.key]))
             return
         await self._check_cap(claimed)
+        await self._check_order(claimed)
         if answer == "slow":
             world.claimed.append((claimed, replica, claim_began))
             return
@@ -133,6 +141,14 @@ class Engine:
         if count >= cap:
             self.world.broken.append(f"{job.id} is claimed as {count + 1} of {cap} on {day} in {zone}")
 
+    async def _check_order(self, claimed: Claimed) -> None:
+        """A comment goes out below its post, which is out."""
+        job = claimed.job
+        if job.part:
+            (post,) = await self.world.rows(_POST, id=job.id)
+            if (post.state, post.external_id) != ("PUBLISHED", job.follows):
+                self.world.broken.append(f"{job.id} follows {job.follows!r}, and its post is {post}")
+
     async def _request(self, replica: Process, claimed: Claimed, answer: str) -> None:
         late = answer.startswith("late ")
         answer = answer.removeprefix("late ")
@@ -140,7 +156,7 @@ class Engine:
         job, key = claimed.job, claimed.idempotency_key
         if answer == "auth refused":
             self.world.ended_tokens.add((job.target.social_account_id, replica.token_of(claimed)))
-        if self.world.provider.effects.get(key):
+        if self.world.provider.effects.get(key) and not job.part:
             sent = self.world.promised.sent[job.target.social_account_id]
             sent.setdefault(key, self.world.now)
         if late:

@@ -35,6 +35,8 @@ DRAFTS = {
 """The accounts of each draft's targets; another draft of that letter follows once it is out: a2, a3."""
 DESTINATIONS = {"f": "@page", "g": "@chat"}
 """The destination of the targets of a draft; the others go to the feeds of their accounts."""
+FOLLOWED = "be"
+"""The drafts whose posts have a comment each."""
 BRANDS = {"a": "bakery", "d": "bakery", "f": "bakery", "e": "florist"}
 CAMPAIGNS = {"b": "spring", "c": "spring", "f": "spring"}
 POSTS = [(letter, account) for letter, accounts in DRAFTS.items() for account in accounts]

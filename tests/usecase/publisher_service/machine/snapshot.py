@@ -33,11 +33,11 @@ _STATEMENTS = {
         join attempt a using (organization_id, post_job_id, fence)
         where a.state not in ('SENDING', 'UNKNOWN', 'ACCEPTED')
     """),
-    # Runs that have or may have had effect, and have taken no place.
+    # Runs of posts that have or may have had effect, and have taken no place.
     "uncounted": text("""
         select j.social_account_id, a.post_job_id, a.run, a.state, a.start_time from attempt a
         join post_job j on j.id = a.post_job_id
-        where a.state in ('SENDING', 'UNKNOWN', 'ACCEPTED') and not exists (
+        where a.state in ('SENDING', 'UNKNOWN', 'ACCEPTED') and j.part = 0 and not exists (
             select from reservation r where r.post_job_id = a.post_job_id and r.run = a.run
         )
     """),

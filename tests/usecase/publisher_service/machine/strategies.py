@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from publisher_service.domain.destination import DestinationState
 from publisher_service.domain.hold import Scope
 from tests.usecase.publisher_service.machine.provider import ANSWERS
-from tests.usecase.publisher_service.machine.scene import ACCOUNTS, DESTINATIONS, POSTS, SPACINGS, WINDOWS, ZONES
+from tests.usecase.publisher_service.machine.scene import (
+    ACCOUNTS,
+    DESTINATIONS,
+    FOLLOWED,
+    POSTS,
+    SPACINGS,
+    WINDOWS,
+    ZONES,
+)
 
 Post = tuple[str, str]
 Named = tuple[Any, ...]
@@ -21,6 +29,7 @@ ADDRESSED = [(letter, account) for letter, account in POSTS if letter in DESTINA
 """Posts to destinations."""
 
 posts = st.sampled_from(POSTS)
+followed = st.sampled_from([(letter, account) for letter, account in POSTS if letter in FOLLOWED])
 addressed = st.sampled_from(ADDRESSED)
 accounts = st.sampled_from(ACCOUNTS)
 caps = st.sampled_from([None, 1, 1, 2, 3])

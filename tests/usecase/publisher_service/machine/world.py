@@ -20,7 +20,7 @@ from tests.usecase.publisher_service.machine.scene import ACCOUNTS, BEGINNING, O
 _EMPTY = """
     truncate post_job, attempt, open_claim, content, kept_content, resolution, account_gate, hold, hold_release,
         social_account, activity, outbox, inbox, request_ledger, account_action, reservation, parked_line,
-        account_schedule, destination
+        account_schedule, destination, follow_up_due
 """
 
 _MAY_BE_OUT = """
