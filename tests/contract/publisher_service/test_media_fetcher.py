@@ -7,6 +7,7 @@ import logging
 import tracemalloc
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -197,9 +198,9 @@ async def test_a_steady_server_may_take_longer_than_a_batch_may(tmp_path: Path) 
         wire.say(b"HTTP/1.1 200 OK\r\n\r\n", JPEG)
         for _ in range(6):
             await wire.write(bytes(BATCH))
-            await asyncio.sleep(0.12)
+            await asyncio.sleep(0.4)
 
-    async with media_rig(tmp_path, pace=Pace(in_all=LONG, batch=SHORT)) as rig:
+    async with media_rig(tmp_path, pace=Pace(in_all=LONG, batch=timedelta(seconds=2))) as rig:
         assert (await rig.facts(rig.say("a", steady))).size == len(JPEG) + 6 * BATCH
 
 
