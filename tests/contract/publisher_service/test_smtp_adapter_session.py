@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
@@ -136,24 +137,23 @@ async def session_that(ends: "Ends") -> AsyncIterator[ScriptedServer]:
         yield server
 
 
-class Ends:
-    async def __call__(self, wire: Wire) -> None:
-        raise NotImplementedError
+class Ends(Protocol):
+    async def __call__(self, wire: Wire) -> None: ...
 
 
-class Closes(Ends):
+class Closes:
     async def __call__(self, wire: Wire) -> None:
         await wire.line()
 
 
-class RefusesAndCloses(Ends):
+class RefusesAndCloses:
     async def __call__(self, wire: Wire) -> None:
         await wire.line()
         wire.say(b"552 5.3.4 too large\r\n")
         await wire.until_closed()
 
 
-class Stalls(Ends):
+class Stalls:
     async def __call__(self, wire: Wire) -> None:
         await asyncio.Event().wait()
 
